@@ -1,0 +1,83 @@
+"""What a switch is told, as plain data: flow rules and select groups, free of any OpenFlow library."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a rule looks at; None matches everything. `ipv4_dst` is a prefix such as '10.0.1.0/24'."""
+
+    ipv4_dst: str | None = None
+
+
+@dataclass(frozen=True)
+class SetEthDst:
+    """Rewrite the destination MAC: the last hop gives a packet the host's own address."""
+
+    mac: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Send out of this port of the switch."""
+
+    port: int
+
+
+@dataclass(frozen=True)
+class ToGroup:
+    """Let group `group` choose the port."""
+
+    group: int
+
+
+Action = SetEthDst | Output | ToGroup
+
+
+@dataclass(frozen=True)
+class FlowRule:
+    """A rule; the highest priority that matches wins; an empty `actions` drops."""
+
+    priority: int
+    match: Match
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One member of a select group: its port and its weight (> 0)."""
+
+    port: int
+    weight: int = 1
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How a select group chooses: Open vSwitch's group property (OpenFlow 1.5).
+
+    `param` is the seed of the hash, different on every switch, else all tiers hash alike
+    (polarisation). `fields` are the packet fields hashed.
+    """
+
+    method: str = "hash"
+    param: int = 0
+    fields: tuple[str, ...] = ("ipv4_src", "ipv4_dst", "ip_proto", "l4_src", "l4_dst")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A select group."""
+
+    id: int
+    buckets: tuple[Bucket, ...]
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class SwitchTables:
+    """All that one switch is told. What no rule matches is dropped."""
+
+    dpid: int
+    flows: tuple[FlowRule, ...]
+    groups: tuple[Group, ...]

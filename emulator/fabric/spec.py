@@ -1,0 +1,54 @@
+"""What is to be built (FabricSpec) and what stands once it is built (Port, HostSite), as plain data."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topologies.graph import Graph
+
+ETHERNET_BYTES = 14  # header counted by HTB; preamble, FCS and gap are not
+
+
+@dataclass(frozen=True)
+class FabricSpec:
+    """A fabric to build. `rate_bps` is the wire of a host link; a link's is rate_bps * link.speed.
+
+    `buffer_bytes` is the byte limit of each port's queue; `mtu` the IP packet size in bytes.
+    `switch` is 'ovs' (or a later kind), `datapath` 'system' (kernel) or 'netdev' (userspace).
+    """
+
+    graph: Graph
+    rate_bps: float
+    mtu: int
+    buffer_bytes: int
+    switch: str
+    datapath: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Port:
+    """One end of one link as it stands in the kernel.
+
+    `netns` is None for a switch port (they live in the sandbox's own namespace) and the name under
+    /run/netns for a host. `peer` is the interface at the other end of the link.
+    """
+
+    name: str
+    node: str
+    number: int
+    ifindex: int
+    netns: str | None
+    rate_bps: float
+    limit_bytes: int
+    link: int
+    peer: str
+
+
+@dataclass(frozen=True)
+class HostSite:
+    """Where a host lives: its namespace under /run/netns, its address and its interface."""
+
+    name: str
+    netns: str
+    ip: str
+    interface: str

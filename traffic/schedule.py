@@ -1,0 +1,88 @@
+"""The one schedule format: per rank a DAG of send, recv, compute and reduce.
+
+Every collective, job and imported trace becomes a Schedule; it is analysed without root, replayed
+by the engine, exported. Sends and receives match by (source, destination, tag, channel) in the
+order in which they stand in their rank's list.
+"""
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Kind(enum.Enum):
+    SEND = "send"
+    RECV = "recv"
+    COMPUTE = "compute"
+    REDUCE = "reduce"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation of one rank.
+
+    deps: indices into the same rank's list; all of them must have finished first.
+    triggers: (rank, index) pairs elsewhere that must have finished first, at no network cost
+        (htsim's triggers; no collective uses them).
+    peer: destination of a send, source of a recv. channel: which connection of the pair.
+    size_bytes: of a send, recv or reduce. duration_s: of a compute, in emulated seconds.
+    offset: where in the rank's data buffer a send reads, a recv writes, a reduce adds;
+        a recv that feeds a reduce has offset -1 (it lands in a scratch block) and the reduce
+        names it as its first dependency.
+    phase: the collective or stage that it belongs to, for timelines and diagnoses
+        ('all-reduce', 'forward', …). step: its step within the phase.
+    """
+
+    kind: Kind
+    deps: tuple[int, ...] = ()
+    peer: int = -1
+    size_bytes: int = 0
+    tag: int = 0
+    channel: int = 0
+    duration_s: float = 0.0
+    offset: int = -1
+    phase: str = ""
+    step: int = 0
+    triggers: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One iteration of a workload. `ranks[r]` is rank r's list of operations.
+
+    buffer_bytes: size of each rank's data buffer where offsets mean something (collectives that
+    can be verified), else 0.
+    """
+
+    name: str
+    ranks: tuple[tuple[Op, ...], ...]
+    buffer_bytes: int = 0
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload bytes of all messages."""
+        return sum(op.size_bytes for ops in self.ranks for op in ops if op.kind is Kind.SEND)
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What nccl-tests would call the operation, for algbw and busbw. `size_bytes` is S."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A schedule with what is needed to run and judge it.
+
+    placement[r] is the index of the host that carries rank r. `iterations` counts the measured
+    ones; `warmup` iterations run before them and are not counted.
+    """
+
+    name: str
+    schedule: Schedule
+    placement: tuple[int, ...]
+    iterations: int = 1
+    warmup: int = 0
+    collective: Collective | None = None
