@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import heapq
 import time
-import zlib
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy
 
 from traffic.dag import Dag, DagState
 from traffic.diagnosis import explain_stuck
 from traffic.records import Connection, ConnectionKey, EngineResult, Iteration, Message, Span
 from traffic.schedule import Kind, Workload
 from traffic.transport import Event, Transport
+from traffic.verify import Verification
 
 RTT_SAMPLE_S = 0.1
 ACK_GRACE_S = 5.0
@@ -77,7 +75,8 @@ class Engine:
         self._messages, self._spans = self.result.messages, self.result.spans
         self._lateness: list[float] = []
         self._rtts: list[list[float]] = [[] for _ in self.keys]
-        self._expected = self._received = self._bad_checksums = self._wrong = 0
+        self._expected = self._received = 0
+        self._verification = Verification(workload, self.dag, options.seed) if options.verify else None
         self._stuck: list[str] = []
         self._outgoing: list[deque[InFlight]] = [deque() for _ in self.keys]
         self._incoming: list[deque[InFlight]] = [deque() for _ in self.keys]
@@ -101,7 +100,9 @@ class Engine:
         return EngineResult(
             messages=self._messages, spans=self._spans, connections=self.result.connections,
             iterations=self.result.iterations, stuck=self._stuck, bytes_expected=self._expected,
-            bytes_received=self._received, checksum_errors=self._bad_checksums, wrong_values=self._wrong,
+            bytes_received=self._received,
+            checksum_errors=self._verification.checksum_errors if self._verification else 0,
+            wrong_values=self._verification.wrong_values if self._verification else 0,
             verified=self.options.verify, timer_lateness_s=tuple(self._lateness))
 
     def in_flight(self, connection: int) -> list[InFlight]:
@@ -118,7 +119,8 @@ class Engine:
         self._early: dict[int, InFlight] = {}
         self._recvs = self._recv_queues()
         self._expected += self.workload.schedule.bytes_sent
-        self._load_buffers(index)
+        if self._verification:
+            self._verification.begin(index)
         start = last_report = time.monotonic()
         self._start_all(self.state.ready(), start)
         total = len(self.dag.ops)
@@ -134,8 +136,8 @@ class Engine:
         finish = time.monotonic()
         self._progress(index, total, total)
         self._drain_acks(min(end, finish + ACK_GRACE_S))
-        if self.options.verify:
-            self._check_values()
+        if self._verification:
+            self._verification.end()
         self.result.iterations.append(
             Iteration(index, index >= self.workload.warmup, start, finish))
         return True
@@ -189,7 +191,8 @@ class Engine:
                 else:
                     todo.extend(self.state.finish(number))
             elif op.kind is Kind.REDUCE:
-                self._reduce(number)
+                if self._verification:
+                    self._verification.reduce(number)
                 todo.extend(self.state.finish(number))
             elif op.kind is Kind.RECV:
                 self._posted[number] = now
@@ -214,8 +217,9 @@ class Engine:
         receiver = self._recvs[connection][op.tag].popleft()
         message = InFlight(number, receiver, connection, op.size_bytes, now)
         message.retrans = self.transport.info(connection).total_retrans
-        if self.options.verify:
-            self._attach_data(message)
+        if self._verification:
+            message.data, message.crc = self._verification.outgoing(number)
+            message.sink = memoryview(bytearray(message.size))
         self._stream[connection] += op.size_bytes
         message.end_offset = self._stream[connection] - 1
         queue = self._outgoing[connection]
@@ -277,8 +281,8 @@ class Engine:
         op = self.dag.ops[number]
         start = min(max(self._posted[number], message.start), message.received)
         self._span(number, "recv", op, start, message.received)
-        if self.options.verify:
-            self._land(message)
+        if self._verification and message.sink is not None:
+            self._verification.land(number, message.sink, message.crc)
         return self.state.finish(number)
 
     def _acked(self, event: Event) -> None:
@@ -315,47 +319,6 @@ class Engine:
                         pending.clear()
                 return
             self._look(min(0.05, end - now))
-
-    # ---------------------------------------------------------------- verification
-
-    def _load_buffers(self, index: int) -> None:
-        """Small whole numbers in float32: sums are exact, so any difference is an error."""
-        if not self.options.verify:
-            return
-        size = self.workload.schedule.buffer_bytes // 4
-        rng = numpy.random.default_rng((self.options.seed, index))
-        self.initial = [rng.integers(0, 100, size).astype(numpy.float32) for _ in self.workload.schedule.ranks]
-        self.buffers = [values.copy() for values in self.initial]
-        self._blocks: dict[int, numpy.ndarray] = {}
-
-    def _attach_data(self, message: InFlight) -> None:
-        op, rank = self.dag.ops[message.send_op], self.dag.rank[message.send_op]
-        view = memoryview(self.buffers[rank]).cast("B")[op.offset:op.offset + op.size_bytes]
-        message.data = memoryview(bytes(view))
-        message.crc = zlib.crc32(message.data)
-        message.sink = memoryview(bytearray(message.size))
-
-    def _land(self, message: InFlight) -> None:
-        assert message.sink is not None
-        op, rank = self.dag.ops[message.recv_op], self.dag.rank[message.recv_op]
-        if zlib.crc32(message.sink) != message.crc:
-            self._bad_checksums += 1
-        block = numpy.frombuffer(message.sink, numpy.float32)
-        if op.offset < 0:
-            self._blocks[message.recv_op] = block
-        else:
-            self.buffers[rank][op.offset // 4:op.offset // 4 + len(block)] = block
-
-    def _reduce(self, number: int) -> None:
-        if not self.options.verify:
-            return
-        op, rank = self.dag.ops[number], self.dag.rank[number]
-        block = self._blocks.pop(self.dag.base[rank] + op.deps[0])
-        self.buffers[rank][op.offset // 4:op.offset // 4 + len(block)] += block
-
-    def _check_values(self) -> None:
-        total = numpy.sum(self.initial, axis=0)
-        self._wrong += sum(int(numpy.count_nonzero(values != total)) for values in self.buffers)
 
     # ---------------------------------------------------------------- at the end
 
