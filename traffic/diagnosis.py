@@ -14,7 +14,7 @@ def explain_stuck(engine: Engine, elapsed_s: float) -> list[str]:
     """For each unfinished rank the operation that it stands at, its peer and the bytes still missing."""
     dag, state = engine.dag, engine.state
     sentences = []
-    for rank, base in enumerate(dag.base):
+    for rank, base in enumerate(dag.first):
         count = len(engine.workload.schedule.ranks[rank])
         open_ops = [n for n in range(base, base + count) if not state.done[n]]
         if not open_ops:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traffic.dag import Dag, DagState
+from traffic.dag import dag
 from traffic.diagnosis import explain_stuck
+from traffic.progress import Progress
 from traffic.records import Connection, ConnectionKey, EngineResult, Iteration, Message, Span
 from traffic.schedule import Kind, Workload
 from traffic.transport import Event, Transport
@@ -65,8 +66,8 @@ class Engine:
 
     def __init__(self, workload: Workload, transport: Transport, options: EngineOptions,
                  progress: Callable[[int, int, int], None] = lambda iteration, done, total: None) -> None:
-        self.workload, self.transport, self.options, self._progress = workload, transport, options, progress
-        self.dag = Dag(workload.schedule)
+        self.workload, self.transport, self.options, self._report = workload, transport, options, progress
+        self.dag = dag(workload.schedule)
         self.keys = connections_of(workload)
         self._index = {key: number for number, key in enumerate(self.keys)}
         self._zeros = memoryview(bytes(_SCRATCH_BYTES))
@@ -113,11 +114,10 @@ class Engine:
 
     def _iteration(self, index: int, end: float, stop: Callable[[], bool]) -> bool:
         self._current = index
-        self.state = DagState(self.dag)
+        self.state = Progress(self.dag)
         self._timers: list[tuple[float, int]] = []
         self._posted: dict[int, float] = {}
         self._early: dict[int, InFlight] = {}
-        self._recvs = self._recv_queues()
         self._expected += self.workload.schedule.bytes_sent
         if self._verification:
             self._verification.begin(index)
@@ -132,24 +132,15 @@ class Engine:
             self._look(min(end, self._timers[0][0] if self._timers else now + 0.25) - now)
             if now - last_report > 0.25:
                 last_report = now
-                self._progress(index, total - self.state.left, total)
+                self._report(index, total - self.state.left, total)
         finish = time.monotonic()
-        self._progress(index, total, total)
+        self._report(index, total, total)
         self._drain_acks(min(end, finish + ACK_GRACE_S))
         if self._verification:
             self._verification.end()
         self.result.iterations.append(
             Iteration(index, index >= self.workload.warmup, start, finish))
         return True
-
-    def _recv_queues(self) -> list[dict[int, deque[int]]]:
-        """Per connection, tag -> receives in the order in which they stand in their rank's list."""
-        queues: list[dict[int, deque[int]]] = [defaultdict(deque) for _ in self.keys]
-        for number, op in enumerate(self.dag.ops):
-            if op.kind is Kind.RECV:
-                key = ConnectionKey(op.peer, self.dag.rank[number], op.channel)
-                queues[self._index[key]][op.tag].append(number)
-        return queues
 
     def _look(self, timeout_s: float) -> None:
         """Wait for events up to timeout_s, handle them, run due timers, and rest until the next tick."""
@@ -214,8 +205,7 @@ class Engine:
     def _issue(self, number: int, now: float) -> list[int]:
         op = self.dag.ops[number]
         connection = self._index[ConnectionKey(self.dag.rank[number], op.peer, op.channel)]
-        receiver = self._recvs[connection][op.tag].popleft()
-        message = InFlight(number, receiver, connection, op.size_bytes, now)
+        message = InFlight(number, self.dag.match[number], connection, op.size_bytes, now)
         message.retrans = self.transport.info(connection).total_retrans
         if self._verification:
             message.data, message.crc = self._verification.outgoing(number)
