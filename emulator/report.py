@@ -1,0 +1,148 @@
+"""What a person reads: the plan before a run, the result after it, the comparison of several.
+
+Works on plain data (a plan's lines, a summary as in summary.json); prints nothing by itself.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from emulator.units import show_rate, show_size, show_time
+
+Summary = Mapping[str, Any]
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """'87.5 %', or a dash where there is no value."""
+    return "-" if fraction is None else f"{100 * fraction:.{digits}f} %"
+
+
+def table(title: str, *columns: str) -> Table:
+    """A table as all of ours look: first column left, the rest right."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+    return made
+
+
+def headline(summary: Summary) -> str:
+    """One line that says what ran."""
+    e, s = summary["experiment"], summary["setup"]
+    return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host link "
+            f"{show_rate(e['rate_bps'])} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
+            f"{e['switch']} switch · {e['routing']} · {e['cc']} · seed {e['seed']}")
+
+
+def _work(summary: Summary) -> Table:
+    w, f = summary["workload"], summary["flows"]
+    made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
+    made.add_row("completion", show_time(w["completion_s"]), show_time(w["ideal_s"]), percent(w["efficiency"]))
+    if w["busbw_bps"] is not None:
+        made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
+        made.add_row("bus bandwidth", show_rate(w["busbw_bps"]), "", "")
+    if w["goodput_bps"]:
+        made.add_row("goodput, all flows", show_rate(w["goodput_bps"]), show_rate(w["ceiling_bps"]),
+                     percent(w["goodput_bps"] / w["ceiling_bps"]))
+    made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
+                 f"slowdown {f['slowdown_p50']:.2f}")
+    made.add_row("flow completion, 99th percentile", show_time(f["fct_p99_s"]), "",
+                 f"slowdown {f['slowdown_p99']:.2f}")
+    return made
+
+
+def _iterations(summary: Summary) -> Table | None:
+    iterations = summary["workload"]["iterations"]
+    if not any(i["compute_s"] for i in iterations):
+        return None
+    made = table("Iterations (mean over ranks)", "iteration", "time", "compute", "exposed communication",
+                 "network share")
+    for number, i in enumerate(iterations):
+        made.add_row(str(number + 1), show_time(i["time_s"]), show_time(i["compute_s"]),
+                     show_time(i["exposed_comm_s"]), percent(i["network_share"]))
+    return made
+
+
+def _links(summary: Summary) -> Table:
+    links = summary["links"]
+    made = table("Links by tier", "tier", "links", "bytes", "mean utilisation", "busiest link", "Jain", "max / mean")
+    for name, tier in links["by_tier"].items():
+        made.add_row(name, str(tier["links"]), show_size(tier["bytes"]), percent(tier["utilisation_mean"]),
+                     f"{tier['busiest']} {percent(tier['utilisation_max'])}",
+                     f"{tier['jain']:.3f}", f"{tier['max_over_mean']:.2f}")
+    return made
+
+
+def _queues(summary: Summary, count: int = 6) -> Table:
+    made = table("Fullest queues (time-weighted)", "port", "p50", "p95", "p99", "max", "of limit", "delay p99",
+                 "drops")
+    ports = sorted(summary["queues"]["by_port"], key=lambda q: (-q["max_bytes"], -q["p99_bytes"]))
+    for q in ports[:count]:
+        made.add_row(q["port"], show_size(q["p50_bytes"]), show_size(q["p95_bytes"]), show_size(q["p99_bytes"]),
+                     show_size(q["max_bytes"]), percent(q["max_bytes"] / q["limit_bytes"], 0),
+                     show_time(q["delay_p99_s"]), str(q["dropped_packets"]))
+    return made
+
+
+def _loss(summary: Summary) -> str:
+    loss = summary["loss"]
+    return (f"Loss: {loss['dropped_packets']} packets dropped ({percent(loss['loss_rate'], 3)}), "
+            f"{loss['retransmitted_segments']} segments sent again, "
+            f"{percent(loss['ecn_marked_fraction'])} of ECN-capable packets marked")
+
+
+def _verdict(summary: Summary) -> Group:
+    fidelity = summary["fidelity"]
+    passed = fidelity["verdict"] == "pass"
+    made = table("Can the emulation be trusted?", "check", "value", "limit", "", "why")
+    made.columns[-1].justify = "left"
+    for check in fidelity["checks"]:
+        made.add_row(check["name"], _number(check["value"]), _number(check["limit"]),
+                     Text("ok", "green") if check["ok"] else Text("FAIL", "bold red"), check["why"])
+    line = Text("Verdict: ", "bold") + (
+        Text("pass", "bold green") if passed else
+        Text("FAIL. Do not quote these numbers; the failed checks say what to change.", "bold red"))
+    return Group(made, line)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else str(value)
+
+
+def result(summary: Summary, out: str) -> Group:
+    """The report of one run."""
+    parts: list[Any] = [Text(headline(summary)), "", _work(summary)]
+    iterations = _iterations(summary)
+    if iterations:
+        parts.append(iterations)
+    parts += [_links(summary), _queues(summary), _loss(summary), ""]
+    parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
+    parts += [_verdict(summary), f"Result bundle: {out}"]
+    return Group(*parts)
+
+
+def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
+    """One line a run, for matrix and repeat."""
+    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of ceiling",
+                 "queue p99", "drops", "verdict")
+    for label, s in rows:
+        w, f, q = s["workload"], s["flows"], s["queues"]
+        share = w["goodput_bps"] / w["ceiling_bps"] if w["ceiling_bps"] else None
+        made.add_row(label, show_time(w["completion_s"]), percent(w["efficiency"]), show_time(f["fct_p50_s"]),
+                     show_time(f["fct_p99_s"]), show_rate(w["goodput_bps"]), percent(share),
+                     show_size(q["p99_bytes"]), str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
+    return made
+
+
+def show(renderable: Any, stream: Any = None) -> None:
+    """Print to the terminal; a pipe or a narrow window gets at least 100 columns, so no cell is cut."""
+    console = Console(file=stream, highlight=False, soft_wrap=False)
+    if console.width < 100 or not console.is_terminal:
+        console = Console(file=stream, highlight=False, width=max(console.width, 120))
+    console.print(renderable)
