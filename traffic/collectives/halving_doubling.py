@@ -20,15 +20,15 @@ def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) 
     folded = ranks - core
     # members[v] carries the v-th place of the power-of-two core; odd ranks below 2*folded sit out
     members = [2 * v if v < folded else v + folded for v in range(core)]
+    phase, step = "all-reduce", 1 if folded else 0
     for v in range(folded):
-        program.add(2 * v + 1, 2 * v, 0, size_bytes, slices=slices, channels=channels, phase="fold")
-    step = 1 if folded else 0
-    write_halving(program, members, 0, size_bytes, slices, channels, first_step=step)
+        program.add(2 * v + 1, 2 * v, 0, size_bytes, slices=slices, channels=channels, phase=phase)
+    write_halving(program, members, 0, size_bytes, slices, channels, phase=phase, first_step=step)
     step += core.bit_length() - 1
-    write_doubling(program, members, 0, size_bytes, slices, channels, first_step=step)
+    write_doubling(program, members, 0, size_bytes, slices, channels, phase=phase, first_step=step)
     step += core.bit_length() - 1
     for v in range(folded):
-        program.copy(2 * v, 2 * v + 1, 0, size_bytes, slices=slices, channels=channels, phase="unfold",
+        program.copy(2 * v, 2 * v + 1, 0, size_bytes, slices=slices, channels=channels, phase=phase,
                      step=step)
     return program.schedule("halving-doubling all-reduce", size_bytes)
 

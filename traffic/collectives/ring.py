@@ -21,8 +21,7 @@ def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) 
     """
     check_arguments("ring all-reduce", ranks, size_bytes, slices, channels)
     program = Program(ranks)
-    write_reduce_scatter(program, range(ranks), 0, size_bytes, slices, channels)
-    write_all_gather(program, range(ranks), 0, size_bytes, slices, channels, first_step=ranks - 1)
+    write_all_reduce(program, range(ranks), 0, size_bytes, slices, channels)
     return program.schedule("ring all-reduce", size_bytes)
 
 
@@ -40,6 +39,14 @@ def all_gather(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) 
     program = Program(ranks)
     write_all_gather(program, range(ranks), 0, size_bytes, slices, channels)
     return program.schedule("ring all-gather", size_bytes)
+
+
+def write_all_reduce(program: Program, group: Sequence[int], low: int, high: int, slices: int = 1,
+                     channels: int = 1, *, phase: str = "all-reduce", first_step: int = 0) -> None:
+    """Add a ring all-reduce of bytes [low, high) among `group`: reduce-scatter, then all-gather."""
+    write_reduce_scatter(program, group, low, high, slices, channels, phase=phase, first_step=first_step)
+    write_all_gather(program, group, low, high, slices, channels, phase=phase,
+                     first_step=first_step + len(group) - 1)
 
 
 def write_reduce_scatter(program: Program, group: Sequence[int], low: int, high: int, slices: int = 1,
