@@ -21,6 +21,8 @@ class LeafSpine(Topo):
                                        ("hosts", hosts, 1, 250)):
             if not isinstance(value, int) or not low <= value <= high:
                 raise ValueError(f"a leaf-spine needs {name} from {low} to {high}, not {value}")
+        if leaves * hosts > 2048:
+            raise ValueError(f"{leaves} leaves of {hosts} hosts are {leaves * hosts} hosts, more than 2048")
         if not 0.01 <= oversubscription <= 100:
             raise ValueError(f"oversubscription must lie between 0.01 and 100, not {oversubscription}")
         speed = hosts / (spines * oversubscription)
