@@ -1,0 +1,83 @@
+"""Routing as a pure function: a graph, the name of a routing and a seed in, every switch's tables out."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from controllers.nexthops import NextHops, equal_cost, spanning_tree
+from controllers.prefixes import aggregate, blocks
+from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
+                                ToGroup)
+from emulator.errors import BadInput, nearest
+from topologies.graph import Graph
+
+PRIORITY = 100  # one for all: the prefixes of a switch do not overlap
+
+
+@dataclass(frozen=True)
+class Routing:
+    """One entry for --routing: what it does, how next hops are found, how a group chooses among them."""
+
+    about: str
+    next_hops: Callable[[Graph], NextHops]
+    method: str
+
+
+ROUTINGS: Mapping[str, Routing] = {
+    "ecmp": Routing("hash each flow over all shortest paths (RFC 2991), seeded differently on every switch",
+                    equal_cost, "hash"),
+    "single": Routing("one spanning tree for all traffic, as plain bridging would have it",
+                      spanning_tree, "hash"),
+}
+
+
+def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables]:
+    """dpid -> tables, for every switch of `graph`; equal arguments give equal tables.
+
+    A packet for a host is forwarded by IPv4 prefix; the host's own switch writes the host's MAC into
+    it. Where several ports lead on, a select group chooses; groups with the same members are one.
+    Everything else is dropped by a rule of priority 0. Raises BadInput for an unknown routing.
+    """
+    if routing not in ROUTINGS:
+        raise BadInput(f'there is no routing "{routing}"{nearest(routing, ROUTINGS)}.')
+    entry = ROUTINGS[routing]
+    tree, hops = blocks(graph.hosts), entry.next_hops(graph)
+    params = hash_params((switch.dpid for switch in graph.switches), seed)
+    tables = {}
+    for switch in graph.switches:
+        selection = Selection(method=entry.method, param=params[switch.dpid])
+        groups: dict[tuple[int, ...], Group] = {}
+        flows = _host_rules(graph, switch.name)
+        for prefix, ports in aggregate(tree, hops[switch.name]):
+            if len(ports) > 1 and ports not in groups:
+                groups[ports] = Group(len(groups) + 1, tuple(Bucket(port) for port in ports), selection)
+            action = Output(ports[0]) if len(ports) == 1 else ToGroup(groups[ports].id)
+            flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
+        flows.append(FlowRule(0, Match(), ()))
+        tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))
+    return tables
+
+
+def _host_rules(graph: Graph, switch: str) -> list[FlowRule]:
+    neighbours = sorted(graph.neighbours[switch].items())
+    ports = [(port, other) for port, (other, _) in neighbours if other in graph.host]
+    return [FlowRule(PRIORITY, Match(ipv4_dst=f"{graph.host[name].ip}/32"),
+                     (SetEthDst(graph.host[name].mac), Output(port))) for port, name in ports]
+
+
+def hash_params(dpids: Iterable[int], seed: int) -> dict[int, int]:
+    """dpid -> the parameter of its hash, 1 to 2**32 - 1, no two alike.
+
+    Alike, every tier would pick the same members and half of the fabric would stay empty (polarisation).
+    """
+    params: dict[int, int] = {}
+    taken = {0}
+    for dpid in sorted(dpids):
+        param, salt = 0, 0
+        while param in taken:
+            digest = hashlib.blake2b(f"{seed}/{dpid}/{salt}".encode(), digest_size=4).digest()
+            param, salt = int.from_bytes(digest, "big"), salt + 1
+        params[dpid] = param
+        taken.add(param)
+    return params
