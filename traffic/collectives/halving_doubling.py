@@ -35,35 +35,42 @@ def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) 
 
 def write_halving(program: Program, members: Sequence[int], low: int, high: int, slices: int = 1,
                   channels: int = 1, *, phase: str = "reduce-scatter", first_step: int = 0) -> None:
-    """Add a reduce-scatter of bytes [low, high): members[v] ends with chunk v. A power of two of them.
+    """Add a reduce-scatter of bytes [low, high) among a power of two of `members`.
 
-    At distance d, partners v and v^d share a range of chunks; each gives away the half that it will
-    not own, and adds the other's to the half that it keeps.
+    At distance d, partners v and v^d hold the same range of chunks; each gives away the half that
+    the other keeps. members[v] ends with the chunk whose number is v with its bits reversed.
     """
     n = len(members)
     bounds = _bounds(low, high, n)
-    distance, step = n // 2, first_step
-    while distance:
+    start = [0] * n  # first chunk of the range that v still works on
+    width = n
+    for step, distance in enumerate(_distances(n), first_step):
+        width //= 2
+        start = [chunk + (width if v & distance else 0) for v, chunk in enumerate(start)]
         for v in range(n):
-            partner = v ^ distance
-            start = partner // distance * distance  # first chunk of the half that the partner keeps
-            program.add(members[v], members[partner], bounds[start], bounds[start + distance],
+            given = start[v ^ distance]
+            program.add(members[v], members[v ^ distance], bounds[given], bounds[given + width],
                         slices=slices, channels=channels, phase=phase, step=step)
-        distance, step = distance // 2, step + 1
 
 
 def write_doubling(program: Program, members: Sequence[int], low: int, high: int, slices: int = 1,
                    channels: int = 1, *, phase: str = "all-gather", first_step: int = 0) -> None:
-    """Add an all-gather of bytes [low, high): members[v] brings chunk v. A power of two of them."""
+    """Add an all-gather of bytes [low, high): members[v] brings the chunk that `write_halving` left it."""
     n = len(members)
     bounds = _bounds(low, high, n)
-    distance, step = 1, first_step
-    while distance < n:
+    start = [sum(n // 2 // distance for distance in _distances(n) if v & distance) for v in range(n)]
+    width = 1
+    for step, distance in enumerate(reversed(_distances(n)), first_step):
         for v in range(n):
-            start = v // distance * distance  # first chunk of what v has so far
-            program.copy(members[v], members[v ^ distance], bounds[start], bounds[start + distance],
+            program.copy(members[v], members[v ^ distance], bounds[start[v]], bounds[start[v] + width],
                          slices=slices, channels=channels, phase=phase, step=step)
-        distance, step = distance * 2, step + 1
+        start = [min(start[v], start[v ^ distance]) for v in range(n)]
+        width *= 2
+
+
+def _distances(n: int) -> list[int]:
+    """Partners' distances, the nearest first: so the largest messages go the shortest way."""
+    return [1 << bit for bit in range(n.bit_length() - 1)]
 
 
 def _bounds(low: int, high: int, parts: int) -> list[int]:
