@@ -19,6 +19,7 @@ CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # include/uapi/asm-generic/socket.h
 BURST_BYTES = 1600
+RATE_BPS, LIMIT_BYTES = 5_000_000, 60_000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -34,12 +35,18 @@ def run(command: str) -> str:
     return done.stdout
 
 
-def shape(device: str, rate_bps: int, limit_bytes: int) -> None:
+def shape(device: str) -> None:
     """HTB with one class and a byte-limited leaf, as the fabric builds it."""
     run(f"tc qdisc add dev {device} root handle 1: htb default 1")
-    run(f"tc class add dev {device} parent 1: classid 1:1 htb rate {rate_bps}bit"
+    run(f"tc class add dev {device} parent 1: classid 1:1 htb rate {RATE_BPS}bit"
         f" burst {BURST_BYTES} cburst {BURST_BYTES} quantum 1514")
-    run(f"tc qdisc add dev {device} parent 1:1 handle 10: bfifo limit {limit_bytes}")
+    run(f"tc qdisc add dev {device} parent 1:1 handle 10: bfifo limit {LIMIT_BYTES}")
+
+
+def reshape(device: str, rate_bps: int) -> None:
+    """Give the one class of `device` another rate."""
+    run(f"tc class change dev {device} parent 1: classid 1:1 htb rate {rate_bps}bit"
+        f" burst {BURST_BYTES} cburst {BURST_BYTES} quantum 1514")
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,16 @@ def blast(count: int, netns: str | None = None, size_bytes: int = 1472) -> None:
             sender.sendto(bytes(size_bytes), ("10.0.0.2" if netns is None else "10.0.0.1", 9))
 
 
+def overfill(device: str, count: int) -> None:
+    """Send `count` full packets to `device` while its queue all but stands still, then let it run on.
+
+    How much is refused then does not depend on how fast a busy machine lets the sender run.
+    """
+    reshape(device, 100_000)
+    blast(count)
+    reshape(device, RATE_BPS)
+
+
 @contextmanager
 def private_network() -> Iterator[None]:
     """A network and mount namespace for the time of the block, with a /run/netns of its own."""
@@ -97,7 +114,6 @@ def private_network() -> Iterator[None]:
 @contextmanager
 def shaped_pair() -> Iterator[Pair]:
     """One host, one port, offloads and IPv6 off, neighbours known, somebody listening at both ends."""
-    rate_bps, limit_bytes = 5_000_000, 60_000
     run("ip netns add h1")
     run("ip link add s1-eth1 address 02:00:00:00:00:01 numtxqueues 1 numrxqueues 1 type veth"
         " peer name h1-eth0 address 02:00:00:00:00:02 netns h1 numtxqueues 1 numrxqueues 1")
@@ -105,7 +121,7 @@ def shaped_pair() -> Iterator[Pair]:
         with inside(netns):
             run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1")
             run(f"ethtool -K {device} tso off gso off gro off tx off rx off")
-            shape(device, rate_bps, limit_bytes)
+            shape(device)
             run(f"ip link set {device} up")
             run(f"ip addr add {ip}/24 dev {device}")
             other = {"10.0.0.1": "2", "10.0.0.2": "1"}[ip]
@@ -115,6 +131,6 @@ def shaped_pair() -> Iterator[Pair]:
     # without somebody listening each datagram may be answered by an ICMP error
     with _sink(None), _sink("h1"):
         yield Pair(
-            Port("s1-eth1", "s1", 1, socket.if_nametoindex("s1-eth1"), None, rate_bps, limit_bytes, 0,
+            Port("s1-eth1", "s1", 1, socket.if_nametoindex("s1-eth1"), None, RATE_BPS, LIMIT_BYTES, 0,
                  "h1-eth0"),
-            Port("h1-eth0", "h1", 0, host_index, "h1", rate_bps, limit_bytes, 0, "s1-eth1"))
+            Port("h1-eth0", "h1", 0, host_index, "h1", RATE_BPS, LIMIT_BYTES, 0, "s1-eth1"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shaped_pair import Pair, blast, run
+from shaped_pair import Pair, blast, overfill, reshape, run
 
 from emulator.errors import MachineLacks
 from emulator.telemetry.links import read_links
@@ -59,7 +59,7 @@ def _readers(pair: Pair) -> QueueReader:
 
 @pytest.mark.root
 def test_totals_are_those_of_tc(pair: Pair) -> None:
-    blast(120)
+    overfill("s1-eth1", 120)
     blast(10, "h1")
     _drained()
     reading = _readers(pair).read()
@@ -80,8 +80,7 @@ def test_totals_are_those_of_tc(pair: Pair) -> None:
 @pytest.mark.root
 def test_depth_is_that_of_the_leaf(pair: Pair) -> None:
     reader = _readers(pair)
-    run("tc class change dev s1-eth1 parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600"
-        " quantum 1514")
+    reshape("s1-eth1", 8_000)
     blast(20)
     blast(200)
     depth = reader.read()
