@@ -16,7 +16,7 @@ from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph
 from traffic.check import check_schedule
-from traffic.fluid import Expectation, expectation
+from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share
 from traffic.ideal import Ideal, ideal
 from traffic.load import link_bytes, tier_bytes
 from traffic.paths import Paths
@@ -26,6 +26,7 @@ from traffic.wire import Wire
 
 DEFAULT_BUFFER_FRAMES = 100
 LEAST_DEADLINE_S = 60.0
+EXPECTED_SEEDS = 100
 DEADLINE_FACTOR = 10.0
 SWITCHES = ("auto", "ovs")
 
@@ -45,7 +46,7 @@ class Plan:
     deadline_s: float
     ideal: Ideal
     tier_bytes: dict[str, float]
-    expected: Expectation | None
+    expected: Share | None
     capacity: Capacity
 
     @property
@@ -76,7 +77,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         buffer_bytes=_buffer_bytes(experiment.buffer, wire), switch=switch, datapath=datapath,
         deadline_s=_deadline_s(experiment.deadline, perfect.ideal_s * iterations), ideal=perfect,
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
-        expected=expectation(workload, paths, wire, experiment.routing),
+        expected=_expected(workload, paths, experiment),
         capacity=predict(workload, paths, wire, switch, datapath))
 
 
@@ -98,6 +99,13 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
             raise BadInput(f'--rate "{experiment.rate}" is more than any kernel forwards; emulate a slower '
                            "wire with --dilation K.")
     return at(rate_bps), Wire(rate_bps, experiment.mtu)
+
+
+def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:
+    """What the fluid model gives over many seeds; None where it does not cover the routing."""
+    if experiment.routing not in FLUID_ROUTINGS or not workload.schedule.bytes_sent:
+        return None
+    return expected_share(workload, paths, experiment.routing, range(EXPECTED_SEEDS))
 
 
 def _buffer_bytes(text: str, wire: Wire) -> int:

@@ -104,7 +104,8 @@ class Engine:
             bytes_received=self._received,
             checksum_errors=self._verification.checksum_errors if self._verification else 0,
             wrong_values=self._verification.wrong_values if self._verification else 0,
-            verified=self.options.verify, timer_lateness_s=tuple(self._lateness))
+            verified=self.options.verify, timer_lateness_s=tuple(self._lateness),
+            received=[*self.result.received, (time.monotonic(), self._received)])
 
     def in_flight(self, connection: int) -> list[InFlight]:
         """Messages sent on this connection and not yet read in full, oldest first."""
@@ -159,6 +160,7 @@ class Engine:
             self._end(number, now)
         if now >= self._next_rtt:
             self._next_rtt = now + RTT_SAMPLE_S
+            self.result.received.append((now, self._received))
             for connection, pending in enumerate(self._unacked):
                 if pending:
                     self._rtts[connection].append(self.transport.info(connection).rtt_s)

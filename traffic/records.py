@@ -109,3 +109,5 @@ class EngineResult:
     wrong_values: int = 0
     verified: bool = False
     timer_lateness_s: tuple[float, ...] = ()
+    received: list[tuple[float, int]] = field(default_factory=list)
+    """(time, payload bytes received so far by all ranks), ten times a second"""
