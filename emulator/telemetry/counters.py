@@ -76,7 +76,8 @@ def difference(before: Snapshot, after: Snapshot) -> Snapshot:
 
     Raises MachineLacks when an interface or host has gone in between.
     """
-    for what, early, late in (("interface", before.links, after.links), ("queue", before.queues, after.queues),
+    for what, early, late in (("interface", before.links, after.links),
+                              ("queue", before.queues, after.queues),
                               ("host", before.sockets, after.sockets)):
         for name in early:
             if name not in late:
@@ -140,7 +141,8 @@ def parse_protocol_counters(text: str) -> dict[str, int]:
         protocol, _, names = names.partition(":")
         other, _, values = values.partition(":")
         if protocol != other:
-            raise MachineLacks(f"The protocol counters of this kernel are not readable at {protocol}/{other}.")
+            raise MachineLacks(f"The protocol counters of this kernel are not readable: the names of "
+                               f"{protocol} are followed by the values of {other}.")
         counters |= {f"{protocol}.{name}": int(value) for name, value in zip(names.split(), values.split())}
     return counters
 
