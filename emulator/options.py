@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -10,8 +11,8 @@ from controllers.routing import ROUTINGS
 from emulator import __version__
 from emulator.errors import BadInput
 from emulator.experiment import Experiment, expand, read_file
-from topologies.catalog import TOPOLOGIES
-from traffic.specs import WORKLOADS
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPOLOGIES
+from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
 
@@ -33,9 +34,25 @@ class _Parser(argparse.ArgumentParser):
         raise BadInput(f"{message[0].upper()}{message[1:]}; --help lists the options.")
 
 
-def _catalogue(entries: Any) -> str:
-    """Lines 'name  meaning  (example)' of a package's catalogue."""
-    return "\n".join(f"  {entry.example:<58} {entry.meaning}" for entry in entries)
+def _lines(rows: Iterable[tuple[str, str]]) -> str:
+    """Two columns for the help text; a long first column gets a line of its own."""
+    listed = []
+    for spec, about in rows:
+        gap = f"\n{'':<34}" if len(spec) > 31 else " " * (32 - len(spec))
+        listed.append(f"  {spec}{gap}{about}")
+    return "\n".join(listed)
+
+
+def _catalogue() -> str:
+    """Topologies, routings and workloads, from the packages that make them."""
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT)]
+    routings = [(name, routing.about) for name, routing in ROUTINGS.items()]
+    workloads = []
+    for w in WORKLOADS:
+        workloads.append((w.example, w.meaning))
+        workloads += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in w.parameters]
+    return (f"topologies\n{_lines(topologies)}\n\nroutings\n{_lines(routings)}\n\n"
+            f"workloads, by example, each with its parameters\n{_lines(workloads)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,8 +61,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m emulator.run", argument_default=argparse.SUPPRESS, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Run a training job's traffic on an emulated fabric and say whether to trust the numbers.",
-        epilog=f"topologies\n{_catalogue(TOPOLOGIES)}\n\nroutings\n{_catalogue(ROUTINGS)}\n\n"
-               f"workloads\n{_catalogue(WORKLOADS)}\n\n"
+        epilog=f"{_catalogue()}\n\n"
                "Sizes: kB MB GB, KiB MiB GiB. Rates: kbit mbit gbit. Times: ns us ms s.\n"
                "Exit status: 0 done and trusted, 2 bad input, 3 the machine lacks something, 4 the workload did\n"
                "not finish, 5 the fidelity verdict is fail, 130 interrupted.")

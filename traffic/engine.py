@@ -92,11 +92,13 @@ class Engine:
         """Replay all iterations until done, the deadline, or `stop()`; never raises for a stuck rank."""
         end = time.monotonic() + self.options.deadline_s
         self._next_rtt = time.monotonic()
-        total = self.workload.warmup + self.workload.iterations
-        for index in range(total):
-            finished = self._iteration(index, end, stop)
-            if not finished:
+        for index in range(self.workload.warmup + self.workload.iterations):
+            if not self._iteration(index, end, stop):
                 break
+        return self.seen()
+
+    def seen(self) -> EngineResult:
+        """What has happened so far; after a run, or one that was broken off."""
         self._connections()
         return EngineResult(
             messages=self._messages, spans=self._spans, connections=self.result.connections,
@@ -315,6 +317,7 @@ class Engine:
     # ---------------------------------------------------------------- at the end
 
     def _connections(self) -> None:
+        self.result.connections.clear()
         for number, key in enumerate(self.keys):
             src_port, dst_port = self.transport.ports(number)
             self.result.connections.append(Connection(

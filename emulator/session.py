@@ -1,0 +1,195 @@
+"""One run inside its sandbox, stage by stage: fabric, switches under their controller, gate, traffic, reading.
+
+Called by `emulator.inside` only. Every stage is bounded in time; what was measured before a stage failed
+is still brought back.
+"""
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from controllers.probes import plan_probes
+from controllers.process import start_controller
+from controllers.routing import plan_tables
+from emulator import __version__, machine, netns
+from emulator.errors import EmulatorError, Interrupted
+from emulator.fabric import build as fabric_build
+from emulator.fabric import ovs as openvswitch
+from emulator.fabric.build import Fabric
+from emulator.fabric.ethtool import offloads_on
+from emulator.fabric.gate import prove
+from emulator.fabric.verify import verify_links
+from emulator.outcome import Outcome, Setup
+from emulator.plan import Plan
+from emulator.progress import Progress
+from emulator.telemetry.counters import Snapshot, difference, take_snapshot
+from emulator.telemetry.sampler import QueueSampler
+from traffic.engine import Engine, EngineOptions
+from traffic.records import ConnectionKey
+from traffic.transport import LISTEN_PORT, Endpoint, TcpTransport
+
+RUN_DIR = Path("/run/emulator")
+CONTROLLER_PORT = 6653
+READY_TIMEOUT_S = 120.0
+SAMPLE_HZ = {"netdev": 100.0}
+DEFAULT_SAMPLE_HZ = 1000.0
+SETTLE_S = 0.5
+
+
+class Session:
+    """The running fabric of one plan and what has been brought together so far (`outcome`)."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self.plan, self.progress = plan, progress
+        self.outcome = Outcome()
+
+    @contextmanager
+    def fabric(self) -> Iterator[Fabric]:
+        """A fabric that stands, whose switches hold their tables, and whose every path was proven."""
+        plan, began = self.plan, time.monotonic()
+        graph = plan.graph
+        self.progress.stage(f"building {len(graph.hosts)} hosts, {len(graph.switches)} switches, "
+                            f"{len(graph.links)} links")
+        RUN_DIR.mkdir(parents=True, exist_ok=True)
+        self.controller = start_controller(graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
+                                           CONTROLLER_PORT)
+        try:
+            fabric = fabric_build.build(plan.fabric)
+            self.switches = openvswitch.start(fabric, CONTROLLER_PORT)
+            up = time.monotonic()
+            self.progress.stage("controller: tables into every switch, read back")
+            self.controller.wait_ready(READY_TIMEOUT_S)
+            self.progress.stage("gate: a probe over every link")
+            tables = plan_tables(graph, plan.experiment.routing, plan.experiment.seed)
+            prove(fabric, plan_probes(graph, tables))
+            self.progress.done()
+            self._update(setup=Setup(up - began, time.monotonic() - began), ports=fabric.ports,
+                         environment=self._environment(fabric))
+            yield fabric
+        finally:
+            down = time.monotonic()
+            self._update(log=_tail(self.controller.log))
+            if hasattr(self, "switches"):
+                self.switches.stop()
+            self.controller.stop()
+            if self.outcome.setup:
+                self._update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
+
+    def traffic(self, fabric: Fabric) -> None:
+        """Replay the workload while everything is measured."""
+        plan, progress = self.plan, self.progress
+        progress.stage("connecting ranks")
+        engine = self._engine(fabric)
+        try:
+            engine.connect(deadline_s=max(30.0, plan.deadline_s / 4))
+            self._update(paths=self._paths(fabric, engine))
+            _wait_until_quiet(fabric)
+            before = take_snapshot(fabric.ports, fabric.hosts)
+            lost_before, packet_ins = self.switches.lookups().lost, self.controller.state().packet_ins
+            sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
+                                   plan.deadline_s + 60.0)
+            progress.stage(f"traffic: {plan.workload.name}")
+            try:
+                self._replay(engine)
+            finally:
+                self._update(recording=sampler.stop())
+            progress.stage("reading counters and queues")
+            _wait_until_quiet(fabric)
+            after = take_snapshot(fabric.ports, fabric.hosts)
+            self._update(between=difference(before, after), shaping=tuple(verify_links(fabric)),
+                         offloads=tuple(_offloads(fabric)),
+                         lost_in_switches=self.switches.lookups().lost - lost_before,
+                         packet_ins=self.controller.state().packet_ins - packet_ins)
+            progress.done()
+        finally:
+            engine.transport.close()
+
+    def _engine(self, fabric: Fabric) -> Engine:
+        plan = self.plan
+        sites = [fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
+        transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], plan.experiment.cc,
+                                 plan.experiment.seed, netns.entered)
+        options = EngineOptions(plan.deadline_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
+        total = plan.iterations
+
+        def report(iteration: int, done: int, operations: int) -> None:
+            self.progress.update(f"iteration {iteration + 1} of {total}, {100 * done // max(operations, 1)} %")
+
+        return Engine(plan.workload, transport, options, report)
+
+    def _replay(self, engine: Engine) -> None:
+        """Run to the end; an interrupt keeps what was seen until then."""
+        started = time.monotonic()
+        try:
+            result = engine.run()
+        except Interrupted:
+            result = engine.seen()
+            self._update(interrupted=True)
+        self._update(engine=result, started_s=started, ended_s=time.monotonic())
+
+    def _paths(self, fabric: Fabric, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
+        """The nodes that each connection crosses, asked of the switches."""
+        hosts = [self.plan.graph.hosts[index].name for index in self.plan.workload.placement]
+        paths = {}
+        for number, key in enumerate(engine.keys):
+            source_port, _ = engine.transport.ports(number)
+            sent = self.switches.path(hosts[key.src], hosts[key.dst], "tcp", source_port, LISTEN_PORT)
+            paths[key] = (*(fabric.port[name].node for name in sent), hosts[key.dst])
+        return paths
+
+    def _environment(self, fabric: Fabric) -> dict[str, object]:
+        return {**machine.versions(), "emulator": __version__, "switch": self.plan.switch,
+                "datapath": fabric.datapath, "clock": "real", "cpus": machine.cpus(),
+                "system": platform.platform()}
+
+    def _update(self, **values: object) -> None:
+        self.outcome = replace(self.outcome, **values)
+
+
+def _wait_until_quiet(fabric: Fabric) -> None:
+    """Until no port has sent anything for SETTLE_S; bounded, because counters are compared afterwards."""
+    last: Snapshot | None = None
+    for _ in range(20):
+        now = take_snapshot(fabric.ports, ())
+        if last and all(now.links[name] == counters for name, counters in last.links.items()):
+            return
+        last = now
+        time.sleep(SETTLE_S)
+
+
+def _offloads(fabric: Fabric) -> Iterator[str]:
+    """A sentence for each port whose segmentation or checksum offloads are on."""
+    for port in fabric.ports:
+        if port.netns is None:
+            on = offloads_on(port.name)
+        else:
+            with netns.entered(port.netns):
+                on = offloads_on(port.name)
+        if on:
+            yield f"{port.name} has {', '.join(on)} on."
+
+
+def _tail(path: Path, limit: int = 20000) -> str:
+    try:
+        return path.read_text(errors="replace")[-limit:]
+    except FileNotFoundError:
+        return ""
+
+
+def run(plan: Plan, progress: Progress) -> Outcome:
+    """Everything from building to reading; errors become part of the outcome."""
+    session = Session(plan, progress)
+    try:
+        with session.fabric() as fabric:
+            session.traffic(fabric)
+    except EmulatorError as error:
+        progress.done()
+        session.outcome = replace(session.outcome, error=(error.exit_status, str(error)),
+                                  interrupted=isinstance(error, Interrupted))
+    return session.outcome
+
+
