@@ -94,8 +94,8 @@ def _check_messages(schedule: Schedule) -> None:
             sent = schedule.ranks[source][send].size_bytes
             expected = schedule.ranks[destination][recv].size_bytes
             if sent != expected:
-                raise BadInput(f"{schedule.name}: {describe(schedule, source, send)} carries {sent} bytes, but "
-                               f"{describe(schedule, destination, recv)} expects {expected}.")
+                raise BadInput(f"{schedule.name}: {describe(schedule, source, send)} carries {sent} bytes, "
+                               f"but {describe(schedule, destination, recv)} expects {expected}.")
 
 
 def _circle(schedule: Schedule, graph: Dag, done: list[int]) -> str:

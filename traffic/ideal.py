@@ -31,12 +31,21 @@ class Ideal:
 
 
 def ideal(workload: Workload, paths: Paths, wire: Wire) -> Ideal:
-    """The ideal time of a checked workload on this fabric."""
+    """The ideal time of a checked workload on this fabric, with all that went into it."""
     simulated = simulate(workload.schedule, workload.placement, paths, wire)
     formula_s = formula(workload, paths, wire)
     worst = busiest(link_bytes(workload.schedule, workload.placement, paths), paths.graph, wire)
     base_s = simulated.completion_s if formula_s is None else formula_s
     return Ideal(max(base_s, worst.time_s if worst else 0.0), formula_s, simulated, worst)
+
+
+def bounds_s(workload: Workload, paths: Paths, wire: Wire) -> tuple[float, float]:
+    """(formula, or simulation where there is none; busiest link): the ideal time is the larger one."""
+    base_s = formula(workload, paths, wire)
+    if base_s is None:
+        base_s = simulate(workload.schedule, workload.placement, paths, wire).completion_s
+    worst = busiest(link_bytes(workload.schedule, workload.placement, paths), paths.graph, wire)
+    return base_s, worst.time_s if worst else 0.0
 
 
 def formula(workload: Workload, paths: Paths, wire: Wire) -> float | None:

@@ -76,6 +76,7 @@ class Paths:
                     queue.append(other)
         hops = {node: tuple(Hop(other, 2 * link.index + (link.a != node))
                             for _, (other, link) in sorted(neighbours[node].items())
-                            if distance.get(other) == away - 1 and (other not in hosts or other == destination))
+                            if distance.get(other) == away - 1
+                            and (other not in hosts or other == destination))
                 for node, away in distance.items() if node != destination}
         return Towards(destination, hops, tuple(sorted(hops, key=distance.__getitem__, reverse=True)))

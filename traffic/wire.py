@@ -29,7 +29,8 @@ class Wire:
 
     def __post_init__(self) -> None:
         if self.mtu <= HEADER_BYTES:
-            raise BadInput(f"an MTU of {self.mtu} bytes leaves no room for data after {HEADER_BYTES} of headers.")
+            raise BadInput(f"an MTU of {self.mtu} bytes leaves no room for data after {HEADER_BYTES} of "
+                           "headers.")
 
     @property
     def payload_bytes(self) -> int:

@@ -48,7 +48,8 @@ def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, uplink_speed: floa
             hosts.append((f"h{len(hosts) + 1}", f"10.0.{leaf}.{x + 2}", f"l{leaf}"))
             cables.append((hosts[-1][0], f"l{leaf}", 1.0, "host-leaf"))
         cables += [(f"l{leaf}", f"s{s}", uplink_speed, "leaf-spine") for s in range(spines)]
-    switches = [(f"l{i}", 0, "leaf", i) for i in range(leaves)] + [(f"s{i}", 1, "spine", -1) for i in range(spines)]
+    switches = [(f"l{i}", 0, "leaf", i) for i in range(leaves)]
+    switches += [(f"s{i}", 1, "spine", -1) for i in range(spines)]
     return assemble("leaf-spine", hosts, switches, cables)
 
 

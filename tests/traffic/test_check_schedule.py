@@ -35,13 +35,16 @@ def test_more_ranks_than_hosts():
 
 
 def test_unmatched_send_and_receive():
-    refuse([send(1), send(1)], [recv(0)], match=r"rank 0, operation 1 \(send to rank 1\).* no matching receive")
-    refuse([send(1)], [recv(0), recv(0, tag=5)], match=r"rank 1, operation 1 \(recv from rank 0\).*tag 5.*no matching")
+    refuse([send(1), send(1)], [recv(0)],
+           match=r"rank 0, operation 1 \(send to rank 1\).* no matching receive")
+    refuse([send(1)], [recv(0), recv(0, tag=5)],
+           match=r"rank 1, operation 1 \(recv from rank 0\).*tag 5.*no matching")
     refuse([send(1, channel=1)], [recv(0)], match="channel 1 has no matching")
 
 
 def test_sizes_that_differ():
-    refuse([send(1, 10)], [recv(0, 11)], match=r"rank 0, operation 0 .* carries 10 bytes, but rank 1, operation 0 .* 11")
+    refuse([send(1, 10)], [recv(0, 11)],
+           match=r"rank 0, operation 0 .* carries 10 bytes, but rank 1, operation 0 .* 11")
 
 
 def test_zero_bytes_self_sends_and_peers_outside():
@@ -63,7 +66,8 @@ def test_dependencies_outside():
 
 
 def test_places_outside_the_buffer():
-    refuse([send(1, offset=95)], [recv(0)], buffer_bytes=100, match="bytes 95 to 105, outside the buffer of 100")
+    refuse([send(1, offset=95)], [recv(0)], buffer_bytes=100,
+           match="bytes 95 to 105, outside the buffer of 100")
     refuse([send(1, offset=-2)], [recv(0)], buffer_bytes=100, match="outside the buffer")
 
 
@@ -77,7 +81,8 @@ def test_a_reduce_needs_its_receive():
 
 
 def test_circles_within_a_rank_across_messages_and_across_triggers():
-    refuse([send(1, deps=(0,))], [recv(0)], match=r"circle.*rank 0, operation 0 .*waits for rank 0, operation 0")
+    refuse([send(1, deps=(0,))], [recv(0)],
+           match=r"circle.*rank 0, operation 0 .*waits for rank 0, operation 0")
     refuse([send(1, deps=(1,)), recv(1)], [send(0, deps=(1,)), recv(0)], match="circle.*rank 1, operation 0")
     refuse([send(1, triggers=((1, 1),))], [recv(0), Op(Kind.COMPUTE, (0,))], match="circle")
 

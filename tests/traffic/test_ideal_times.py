@@ -22,7 +22,8 @@ WIRE = Wire(10e6, 1500)
 
 def job(schedule, hosts, kind="linear", collective="all-reduce", seed=0):
     placement = place(kind, len(schedule.ranks), hosts, seed)
-    return Workload(schedule.name, schedule, placement, collective=Collective(collective, schedule.buffer_bytes))
+    return Workload(schedule.name, schedule, placement,
+                    collective=Collective(collective, schedule.buffer_bytes))
 
 
 @pytest.mark.parametrize("kind", ["linear", "random"])
@@ -140,7 +141,8 @@ def test_bus_bandwidth_of_an_ideal_collective_is_the_goodput():
 def test_other_formulas_against_hand_calculation():
     assert formulas.halving_doubling_s(16, 1600, 1.0, 0.01) == pytest.approx(8 + 2 * 15 * 100 * 0.01)
     assert formulas.double_binary_tree_s(16, 1000, 1.0, 0.01) == pytest.approx(8 + 20)
-    assert formulas.hierarchical_s(4, 4, 1600, 1.0, 0.01) == pytest.approx(2 * (3 + 12) + 2 * 3 + 2 * 0.75 * 4)
+    apart = formulas.hierarchical_s(4, 4, 1600, 1.0, 0.01)
+    assert apart == pytest.approx(2 * (3 + 12) + 2 * 3 + 2 * 0.75 * 4)
     shared = formulas.hierarchical_s(4, 4, 1600, 1.0, 0.01, shared_uplink=True)
     assert shared == pytest.approx(2 * (3 + 12) + 2 * 3 + 2 * 0.75 * 16)
     assert formulas.all_to_all_s(16, 1600, 1.0, 0.01) == pytest.approx(15 + 15)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emulator.errors import BadInput
 from traffic.check import check_schedule
-from traffic.importers.hedera import hedera_workload, read_hedera
+from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
 from traffic.importers.text import read_lines
@@ -44,12 +44,18 @@ def write(tmp_path, text, name="file.cm"):
     return str(path)
 
 
+def hedera(path, graph, largest_bytes, dilation=1.0):
+    lines = read_hedera(path)
+    return hedera_workload(path, lines, hedera_pairs(path, lines, graph), largest_bytes, dilation)
+
+
 def sends(workload):
     return [(r, op) for r, ops in enumerate(workload.schedule.ranks) for op in ops if op.kind is Kind.SEND]
 
 
 @real_files
-@pytest.mark.parametrize("name, flows, total", [("incast.cm", 15, 30_000_000), ("perm_16n_16c_2MB.cm", 16, 32_000_000)])
+@pytest.mark.parametrize("name, flows, total", [
+    ("incast.cm", 15, 30_000_000), ("perm_16n_16c_2MB.cm", 16, 32_000_000)])
 def test_real_connection_matrices(name, flows, total):
     workload = cm_workload(read_cm(str(DATA / "htsim" / name)), hosts=16)
     check_schedule(workload.schedule, 16)
@@ -61,7 +67,7 @@ def test_real_connection_matrices(name, flows, total):
 @pytest.mark.parametrize("name", ["stride1_data", "stride4_data", "random0_bij_data"])
 def test_real_hedera_patterns(k4, name):
     path = str(DATA / "hedera" / "inputs" / name)
-    workload = hedera_workload(path, read_hedera(path), k4, 1000)
+    workload = hedera(path, k4, 1000)
     check_schedule(workload.schedule, 16)
     pairs = {(r, op.peer) for r, op in sends(workload)}
     assert len(pairs) == 16 and all(op.size_bytes == 1000 for _, op in sends(workload))
@@ -74,7 +80,8 @@ def test_triggers_become_dependencies_and_times_scale(tmp_path, star16):
     check_schedule(workload.schedule, 16)
     assert workload.placement == (0, 1, 2, 3, 4, 5)
     flow = {(r, op.peer): op for r, op in sends(workload)}
-    assert {key: op.size_bytes for key, op in flow.items()} == {(0, 1): 3, (1, 2): 3, (1, 3): 3, (3, 0): 1, (4, 5): 1}
+    assert {key: op.size_bytes for key, op in flow.items()} == {
+        (0, 1): 3, (1, 2): 3, (1, 3): 3, (3, 0): 1, (4, 5): 1}
     wait = workload.schedule.ranks[0][flow[0, 1].deps[0]]
     assert wait.duration_s == pytest.approx(2e9 * 1e-12 * 10)  # picoseconds, dilated
     assert flow[1, 2].triggers == flow[1, 3].triggers == ((0, 1),)  # done when rank 0's send is
@@ -101,7 +108,8 @@ trigger id 1 multishot
 
 
 ONE = "Nodes 4\nConnections 1\n"
-TRIGGERED = "Nodes 4\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 9 {fires}\n1->2 id 2 {waits} size 9\n{trigger}\n"
+TRIGGERED = "Nodes 4\nConnections 2\nTriggers 1\n" \
+    "0->1 id 1 start 0 size 9 {fires}\n1->2 id 2 {waits} size 9\n{trigger}\n"
 
 
 @pytest.mark.parametrize("text, line, says", [
@@ -111,7 +119,8 @@ TRIGGERED = "Nodes 4\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 9 {fires
     (ONE + "0->1 id 0 start 0 size 9", 3, 'id "0" is not a whole number of at least 1'),
     (ONE + "0->1 id 1 start 0 size 9 send_done_trigger 7", 3, "trigger 7 is not defined"),
     (ONE + "0->1 id 1 trigger 7 size 9", 3, "trigger 7 is not defined"),
-    ("Nodes 4\nConnections 2\n0->1 id 1 start 0 size 9\n1->2 id 1 start 0 size 9", 4, "flow id 1 was used on line 3"),
+    ("Nodes 4\nConnections 2\n0->1 id 1 start 0 size 9\n1->2 id 1 start 0 size 9", 4,
+     "flow id 1 was used on line 3"),
     (ONE + "0->1 start 0 size 0", 3, "endless"),
     (ONE + "0->1 start 0", 3, "has no size"),
     (ONE + "0->1 size 9", 3, "neither a start nor a trigger"),
@@ -135,14 +144,17 @@ TRIGGERED = "Nodes 4\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 9 {fires
     (TRIGGERED.format(fires="", waits="trigger 1", trigger="trigger id 1 oneshot"), 6, "would never start"),
     (TRIGGERED.format(fires="send_done_trigger 1 recv_done_trigger 1", waits="trigger 1",
                       trigger="trigger id 1 oneshot"), 6, "a oneshot can fire once"),
-    (TRIGGERED.format(fires="send_done_trigger 1", waits="trigger 1", trigger="trigger id 1 barrier count 2"), 6,
+    (TRIGGERED.format(fires="send_done_trigger 1", waits="trigger 1", 
+                      trigger="trigger id 1 barrier count 2"), 6,
      "waits for 2 flows, but 1 fire it"),
-    (TRIGGERED.format(fires="send_done_trigger 1", waits="trigger 1", trigger="trigger id 1 barrier"), 6, "needs a count"),
+    (TRIGGERED.format(fires="send_done_trigger 1", waits="trigger 1", 
+                      trigger="trigger id 1 barrier"), 6, "needs a count"),
     (TRIGGERED.format(fires="", waits="start 0", trigger="trigger id 0 oneshot"), 6, 'id "0"'),
     (TRIGGERED.format(fires="", waits="start 0", trigger="trigger oneshot"), 6, "no id"),
     (TRIGGERED.format(fires="", waits="start 0", trigger="trigger id 1"), 6, "a trigger is one of"),
     (TRIGGERED.format(fires="", waits="start 0", trigger="trigger id 1 twoshot"), 6, "unknown word"),
-    (ONE + "Failures 1\n0->1 start 0 size 9\nfailure switch_type LEAF switch_id 0 link_id 0", 5, "none of TOR, AGG, CORE"),
+    (ONE + "Failures 1\n0->1 start 0 size 9\nfailure switch_type LEAF switch_id 0 link_id 0", 5,
+     "none of TOR, AGG, CORE"),
     (ONE + "Failures 1\n0->1 start 0 size 9\nfailure switch_type TOR link_id 0", 5, "no switch_id"),
 ])
 def test_slips_in_connection_matrices(tmp_path, text, line, says):
@@ -175,7 +187,8 @@ def test_what_the_fabric_cannot_take(tmp_path):
 def test_triggers_in_a_circle_are_found(tmp_path):
     text = TRIGGERED.format(fires="send_done_trigger 2", waits="trigger 2", trigger="trigger id 2 oneshot")
     text = text.replace("start 0", "trigger 1").replace("Triggers 1", "Triggers 2")
-    text = text.replace("1->2 id 2 trigger 2", "1->2 id 2 send_done_trigger 1 trigger 2") + "trigger id 1 oneshot\n"
+    text = text.replace("1->2 id 2 trigger 2", "1->2 id 2 send_done_trigger 1 trigger 2")
+    text += "trigger id 1 oneshot\n"
     workload = cm_workload(read_cm(write(tmp_path, text)), 4)
     with pytest.raises(BadInput, match="circle"):
         check_schedule(workload.schedule, 4)
@@ -205,7 +218,7 @@ HEDERA = "10.0.0.2 10.1.1.2 12345 TCP 1 0.0 60.0  100000 random 1000 0.001 rando
 def test_hedera_sizes_keep_their_proportion_and_starts_are_dilated(tmp_path, k4):
     text = "#header\n" + HEDERA + "10.0.0.3 10.1.1.2 1 TCP 1 2.5 60 25000\n"
     path = write(tmp_path, text, "pattern")
-    workload = hedera_workload(path, read_hedera(path), k4, 4000, dilation=2)
+    workload = hedera(path, k4, 4000, dilation=2)
     assert [op.size_bytes for _, op in sends(workload)] == [4000, 1000]
     assert [op.duration_s for op in workload.schedule.ranks[1] if op.kind is Kind.COMPUTE] == [5.0]
     assert workload.placement == (0, 1, 6) and "stop times" in workload.notes[0]
@@ -223,7 +236,7 @@ def test_hedera_sizes_keep_their_proportion_and_starts_are_dilated(tmp_path, k4)
 def test_slips_in_hedera_patterns(tmp_path, k4, text, line, says):
     path = write(tmp_path, text, "pattern")
     with pytest.raises(BadInput) as error:
-        hedera_workload(path, read_hedera(path), k4, 1000)
+        hedera(path, k4, 1000)
     assert str(error.value).startswith(f"{path}:{line}: ") and says in str(error.value)
 
 
@@ -235,7 +248,8 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for name, says in (("missing", "does not exist"), ("empty", "is empty"), ("binary", "is not text"),
                        ("zeros", "is not text"), ("pipe", "not a regular file"), (".", "is a directory"),
-                       ("loop", "cannot be read|does not exist"), ("empty/x", "cannot be read|does not exist"),
+                       ("loop", "cannot be read|does not exist"),
+                       ("empty/x", "cannot be read|does not exist"),
                        ("n" * 300, "cannot be read")):
         with pytest.raises(BadInput, match=says):
             read_lines(str(tmp_path / name), "a connection matrix")

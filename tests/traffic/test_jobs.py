@@ -50,7 +50,8 @@ def test_incast_and_pair():
 
 
 def test_flows_carry_their_bytes_over_their_connections_from_their_start():
-    schedule, placement = patterns.flows("pattern", [(2, 9), (2, 9), (9, 2)], [100, 7, 50], 3, [0.0, 1.5, 0.0])
+    schedule, placement = patterns.flows("pattern", [(2, 9), (2, 9), (9, 2)], [100, 7, 50], 3,
+                                         [0.0, 1.5, 0.0])
     assert placement == (2, 9)
     check_schedule(schedule, 2)
     sends = [op for op in schedule.ranks[0] if op.kind is Kind.SEND]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from emulator.errors import BadInput
 from topologies.graph import Graph
 from traffic.importers.text import read_lines, slip
-from traffic.patterns import flows
+from traffic.patterns import Pairs, flows
 from traffic.schedule import Workload
 
 FIELDS = ("src_ip", "dst_ip", "dst_port", "type", "seed", "start_time", "stop_time", "flow_size")
@@ -59,11 +59,9 @@ def read_hedera(path: str) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def hedera_workload(path: str, lines: tuple[Line, ...], graph: Graph, largest_bytes: int,
-                    dilation: float = 1.0) -> Workload:
-    """The largest flows send `largest_bytes`, the others in proportion; starts times `dilation`."""
+def hedera_pairs(path: str, lines: tuple[Line, ...], graph: Graph) -> Pairs:
+    """The (source, destination) host indices of each line, by the addresses of the fabric's hosts."""
     host_of = {host.ip: host.index for host in graph.hosts}
-    pairs = []
     for line in lines:
         for ip in (line.source_ip, line.destination_ip):
             if ip not in host_of:
@@ -71,7 +69,12 @@ def hedera_workload(path: str, lines: tuple[Line, ...], graph: Graph, largest_by
                                               f"hosts are {graph.hosts[0].ip} to {graph.hosts[-1].ip}.")
         if line.source_ip == line.destination_ip:
             raise slip(path, line.number, f"{line.source_ip} sends to itself.")
-        pairs.append((host_of[line.source_ip], host_of[line.destination_ip]))
+    return [(host_of[line.source_ip], host_of[line.destination_ip]) for line in lines]
+
+
+def hedera_workload(path: str, lines: tuple[Line, ...], pairs: Pairs, largest_bytes: int,
+                    dilation: float = 1.0) -> Workload:
+    """The largest flows send `largest_bytes`, the others in proportion; starts times `dilation`."""
     largest = max(line.size for line in lines)
     sizes = [max(1, round(largest_bytes * (line.size / largest))) for line in lines]
     schedule, placement = flows("hedera", pairs, sizes, starts_s=[line.start_s * dilation for line in lines])

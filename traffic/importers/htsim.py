@@ -131,7 +131,8 @@ def read_cm(path: str) -> ConnectionMatrix:
     for name, count in counts.items():
         declared, line = header.get(name, (0, 1))
         if declared != count:
-            raise slip(path, line, f"the header declares {declared} {name.lower()}, but the file has {count}.")
+            raise slip(path, line, f"the header declares {declared} {name.lower()}, but the file has "
+                                   f"{count}.")
     if not flows:
         raise BadInput(f"{path} has no connections: nothing would be sent.")
     matrix = ConnectionMatrix(path, header["Nodes"][0], tuple(flows), triggers, tuple(failures))
@@ -197,7 +198,8 @@ def _trigger(path: str, line: int, words: list[str]) -> Trigger:
     if "id" not in given:
         raise slip(path, line, "the trigger has no id.")
     if len(kinds) != 1:
-        raise slip(path, line, f"a trigger is one of {', '.join(TRIGGER_KINDS)}; here are {len(kinds)} of them.")
+        raise slip(path, line, f"a trigger is one of {', '.join(TRIGGER_KINDS)}; here are {len(kinds)} of "
+                               "them.")
     if ("count" in given) != (kinds[0] == "barrier"):
         raise slip(path, line, "a barrier, and nothing else, needs a count.")
     count = _whole(path, line, "count", given["count"], 1) if "count" in given else None

@@ -19,10 +19,12 @@ def read_lines(path: str, what: str) -> list[str]:
         if not file.is_file():
             raise BadInput(f"{path} is not a regular file; {what} was expected there.")
         if file.stat().st_size > LARGEST_BYTES:
-            raise BadInput(f"{path} has {file.stat().st_size} bytes; {what} may have {LARGEST_BYTES} at the most.")
+            raise BadInput(f"{path} has {file.stat().st_size} bytes; {what} may have at most "
+                           f"{LARGEST_BYTES}.")
         raw = file.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror or error}); {what} was expected there.") from None
+        reason = error.strerror or error
+        raise BadInput(f"{path} cannot be read ({reason}); {what} was expected there.") from None
     except ValueError:  # a zero byte in the path
         raise BadInput(f"{path!r} is not a file name; {what} was expected there.") from None
     try:
