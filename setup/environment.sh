@@ -58,13 +58,17 @@ make_environment() {
     say "installing the Python packages that setup.cfg lists"
     as_owner timeout --foreground 900 .venv/bin/python -m pip install --no-input \
         --disable-pip-version-check --editable '.[test]' || die 3 "$(why_pip_failed)"
-    # By whatever command root starts this environment, it leaves no bytecode in another's clone.
-    write_as_owner "$site/00-root-leaves-no-bytecode.pth" \
-        'import os, sys; sys.dont_write_bytecode |= os.geteuid() == 0 != os.stat(sys.prefix).st_uid'
+    keep_root_bytecode_out "$site"
     as_owner .venv/bin/python -c \
         'import mininet.net, os_ken, numpy, networkx, pydantic, rich, yaml, pytest, hypothesis, emulator' ||
         die 3 "The environment $env was made, but does not work."
     write_as_owner .venv/lab-key "$(environment_key)"
+}
+
+# By whatever command root starts this environment, it leaves no bytecode in another's clone.
+keep_root_bytecode_out() {
+    write_as_owner "$1/00-root-leaves-no-bytecode.pth" \
+        'import os, sys; sys.dont_write_bytecode |= os.geteuid() == 0 != os.stat(sys.prefix).st_uid'
 }
 
 # The sentence for a failed pip, from what it printed.
@@ -91,11 +95,17 @@ refresh_bytecode() {
     as_owner touch .venv/lab-bytecode
 }
 
+bpf_is_current() {
+    ! is_older .venv/lab-bpf '*.[ch]' emulator/asic && ! is_older .venv/lab-bpf build.py emulator/asic
+}
+
 # Build the objects of the BPF switch, which needs no compiler at run time then.
 refresh_bpf() {
     local path
-    { bpf_possible && is_older .venv/lab-bpf '*.[ch]' emulator/asic; } || return 0
+    bpf_possible || return 0
+    ! bpf_is_current || return 0
     lock "$clone"
+    ! bpf_is_current || return 0
     say "building the BPF switch"
     path=$(bpftool_directory):$PATH
     if as_owner env PATH="$path" timeout --foreground 300 .venv/bin/python -m emulator.asic.build; then

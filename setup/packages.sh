@@ -4,7 +4,7 @@
 # Uses say, die, lock, require_space, $python and $log of lab. Nothing is done here, only defined.
 
 policy=/usr/sbin/policy-rc.d    # asked by the packages before they start a service (Debian policy 9.3.3.1)
-mark='# lab made this while it installs packages, and removes it afterwards. New services:'
+mark='# Made by lab while it installs Open vSwitch, whose service was not here before.'
 holding=                        # set while our policy is there
 
 # The system as `debian 12 bookworm` or `ubuntu 24.04 noble`.
@@ -64,17 +64,12 @@ require_programs() {
         die 3 "This is neither Debian nor Ubuntu; install these by hand, then start again: ${missing[*]}."
 }
 
-# From now on the packages of "$@" that bring a service may not start it. A policy of the machine's own
-# goes on holding for all others. The file names the services, so that a start after a crash can finish.
-hold_services() {
-    local new=() package
-    for package in openvswitch-switch iperf3; do
-        [[ " $* " != *" $package "* ]] || new+=("$package")
-    done
+# From now on no package may start Open vSwitch; a policy of the machine's own goes on holding for others.
+hold_service() {
     cat >"$policy.lab" <<END
 #!/bin/sh
-$mark ${new[*]}
-case " \$* " in *" openvswitch"*|*" ovs"*|*" iperf3"*) exit 101 ;; esac
+$mark
+case " \$* " in *" openvswitch"*|*" ovs"*) exit 101 ;; esac
 [ ! -x $policy.before-lab ] || exec $policy.before-lab "\$@"
 END
     chmod 755 "$policy.lab"
@@ -84,32 +79,27 @@ END
     mv -- "$policy.lab" "$policy"
 }
 
-# Disable the services that hold_services named, and put back the machine's own policy.
-release_services() {
-    local service services
-    read -ra services < <(sed -n "s/^$mark//p" "$policy")
-    for service in "${services[@]}"; do
-        disable_service "$service"
-        [ "$service" != openvswitch-switch ] || disable_service ovs-record-hostname
-    done
+# Open vSwitch's service, which came with the package, is disabled; the machine's own policy is put back.
+release_service() {
+    if ! disable_service openvswitch-switch; then
+        say "Open vSwitch's service came with its package and could not be disabled; do that by hand."
+    fi
     if [ -e "$policy.before-lab" ]; then mv -- "$policy.before-lab" "$policy"; else rm -- "$policy"; fi
     holding=
 }
 
-# Stop and disable service $1, with systemd and without.
+# Stop and disable service $1, with systemd and without; as it is where the package is not there.
 disable_service() {
-    if command -v systemctl >/dev/null; then
-        [ ! -d /run/systemd/system ] || systemctl --quiet stop "$1.service"
-        systemctl --quiet disable "$1.service"
-    fi
-    [ ! -e "/etc/init.d/$1" ] || update-rc.d "$1" disable
+    [ -e "/etc/init.d/$1" ] || return 0
+    [ ! -d /run/systemd/system ] || systemctl stop "$1.service" || return
+    if command -v systemctl; then systemctl disable "$1.service"; else update-rc.d "$1" disable; fi
 } >>"${log:-/dev/null}" 2>&1
 
 # Finish an installation that was killed. Its apt-get, if still at work, holds the lock that this waits for.
-recover_services() {
-    grep -qs "^$mark" "$policy" || return 0
+recover_service() {
+    grep -qsF "$mark" "$policy" || return 0
     lock /var/lib/dpkg
-    ! grep -qs "^$mark" "$policy" || release_services
+    ! grep -qsF "$mark" "$policy" || release_service
 }
 
 # apt-get, silent and without questions, $1 seconds at most; waits 3 minutes at most for another one.
@@ -164,8 +154,8 @@ install_packages() {
     update_lists || say "apt-get update failed; going on with the package lists that are here."
     apt_get 900 install --no-install-recommends --download-only "${missing[@]}" || die 3 "$(why_apt_failed)"
     say "installing them"
-    hold_services "${missing[@]}"
+    [[ " ${missing[*]} " != *" openvswitch-switch "* ]] || hold_service
     apt_get 1800 install --no-install-recommends "${missing[@]}" || die 3 "$(why_apt_failed)"
-    release_services
+    [ -z "$holding" ] || release_service
     require_python
 }
