@@ -20,7 +20,7 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True)
 class QueueCounters:
-    """A port's root qdisc. queued_packets and backlog_bytes are a state, the others counters.
+    """A port's root qdisc. queued_packets and backlog_bytes are what waits, the others counters.
 
     sent_packets counts what segmentation would make of a packet, link counters do not: where the two
     differ, packets above the MTU passed. direct_packets went out unshaped, having no class.
@@ -72,7 +72,9 @@ def take_snapshot(ports: Sequence[Port], hosts: Sequence[HostSite]) -> Snapshot:
 
 
 def difference(before: Snapshot, after: Snapshot) -> Snapshot:
-    """What was counted between two snapshots of the same fabric; states are those of `after`.
+    """What was counted between two snapshots of the same fabric; of what waits, how much more it is.
+
+    `shaped` is that of `after`, time_s the seconds between.
 
     Raises MachineLacks when an interface or host has gone in between.
     """
@@ -100,7 +102,8 @@ def _since(before: QueueCounters, after: QueueCounters) -> QueueCounters:
         after.sent_bytes - early.sent_bytes, after.sent_packets - early.sent_packets,
         (after.dropped_packets - early.dropped_packets) % _WRAP,
         (after.direct_packets - early.direct_packets) % _WRAP,
-        after.queued_packets, after.backlog_bytes, after.shaped)
+        after.queued_packets - before.queued_packets, after.backlog_bytes - before.backlog_bytes,
+        after.shaped)
 
 
 def _links(ports: Sequence[Port]) -> dict[str, LinkCounters]:

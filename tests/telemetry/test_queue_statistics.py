@@ -69,7 +69,7 @@ def test_percentiles_are_in_order(depth: list[int]) -> None:
     column = np.array(depth)[:, None]
     found = depth_statistics(_series([_port()], column * 0, column))[0]
     assert found.p50_bytes <= found.p95_bytes <= found.p99_bytes <= found.max_bytes == max(depth)
-    assert found.mean_bytes <= found.max_bytes
+    assert found.mean_bytes <= found.max_bytes * (1 + 1e-9)
 
 
 @given(st.floats(0.0, 1.0), st.integers(300, 600))
