@@ -6,13 +6,15 @@ CONFIG is {"graph", "routing", "seed", "port", "status_socket", "parent_pid"}: i
 on 127.0.0.1:port, answers each connection to the Unix socket with one JSON object (`Ledger.summary`)
 and ends when its parent does. The tables are worked out here, from the graph.
 
-os-ken 4 runs on native threads. Its Event.wait overruns its timeout, kill does nothing and a failing
-thread only logs; so this module waits with the standard library and watches the listening thread.
+os-ken 4 runs on native threads; where it falls silent it is mended (`mending.py`). Its Event.wait
+overruns its timeout, so this module waits with the standard library; what it merely logs as an error,
+such as an exception in a handler, goes into the books.
 """
 from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -28,6 +30,7 @@ from os_ken.controller.handler import (CONFIG_DISPATCHER, DEAD_DISPATCHER, HANDS
                                        MAIN_DISPATCHER, set_ev_cls)
 
 from controllers.ledger import Ledger
+from controllers.mending import mend_os_ken
 from controllers.openflow import (VERSIONS, count_requests, explain, install_orders, more_follows,
                                   port_is_up, rules_counted, versions_offered)
 from controllers.parent import die_with_parent
@@ -138,6 +141,21 @@ class TableInstaller(OSKenApp):
         self.ledger.error(refusal.sentence, refusal.lacks_method)
 
 
+class ErrorsToLedger(logging.Handler):
+    """Puts os-ken's own log lines of level ERROR into the ledger; ours are there already."""
+
+    def __init__(self, ledger: Ledger):
+        super().__init__(level=logging.ERROR)
+        self.ledger = ledger
+        self.addFilter(lambda record: record.name != LOG.name)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = f": {record.exc_info[1]!r}" if record.exc_info else ""
+        lines = record.getMessage().strip().splitlines()
+        gist = " … ".join(dict.fromkeys([lines[0], lines[-1]]))
+        self.ledger.error(f"the controller logged an error: {gist}{cause}")
+
+
 def _address(datapath: Datapath) -> str:
     return ":".join(map(str, datapath.address[:2]))
 
@@ -150,6 +168,7 @@ def main(config_path: str) -> int:
     die_with_parent(config["parent_pid"])
     graph = graph_from_json(config["graph"])
     ledger = Ledger(graph, plan_tables(graph, config["routing"], config["seed"]))
+    logging.getLogger().addHandler(ErrorsToLedger(ledger))
     threading.Thread(target=serve_status, args=(config["status_socket"], ledger), daemon=True).start()
     threads = start_os_ken(ledger, config["port"])
     while all(thread.is_alive() for thread in threads):
@@ -163,6 +182,7 @@ def start_os_ken(ledger: Ledger, port: int) -> list[threading.Thread]:
     cfg.CONF(args=[], project="os_ken", default_config_files=[])
     cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")
     cfg.CONF.set_override("ofp_tcp_listen_port", port)
+    mend_os_ken()
     manager = AppManager.get_instance()
     manager.load_apps(["controllers.app", "os_ken.controller.ofp_handler"])
     manager.create_contexts()
@@ -185,4 +205,6 @@ def serve_status(path: str, ledger: Ledger) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    exit_status = main(sys.argv[1])
+    logging.shutdown()
+    os._exit(exit_status)  # a plain exit would wait for os-ken's threads, which never end

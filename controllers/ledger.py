@@ -85,14 +85,18 @@ class Ledger:
                                 f"{len(entry.tables.groups)}.", lacks=False)
 
     def port(self, dpid: int, port: int, up: bool | None, time_s: float | None = None) -> None:
-        """A port as the switch describes it, `up` None when it is gone; `time_s` where it has changed."""
+        """A port as the switch describes it, `up` None when it is gone; `time_s` where this is news.
+
+        Switches report each port several times over; only changes are kept as events.
+        """
         with self._lock:
             entry = self._entries[dpid]
+            before = entry.ports.get(port)
             if up is None:
                 entry.ports.pop(port, None)
             else:
                 entry.ports[port] = up
-            if time_s is not None and port in entry.ports_expected:
+            if time_s is not None and port in entry.ports_expected and bool(up) != before:
                 self._port_events.append({"time_s": time_s, "switch": self.names[dpid], "port": port,
                                           "up": bool(up)})
 

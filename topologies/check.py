@@ -14,6 +14,7 @@ from topologies.graph import GATEWAY_IP, GATEWAY_MAC, Graph, interface
 IFNAME_CHARACTERS = 15  # the kernel's IFNAMSIZ less the closing zero
 PORT_LAST = 0xFEFF      # OpenFlow keeps the ports above for itself (OVS: 0xff00 and more)
 HOSTS_LAST = 2048
+HOST_NETWORK = ipaddress.IPv4Network("10.0.0.0/8")
 _STATION = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}")  # even first byte: not a group address
 
 
@@ -65,9 +66,9 @@ def _addresses(graph: Graph) -> None:
             raise BadInput(f"the {what} {value} is used twice in {graph.name} "
                            f"(the gateway is {GATEWAY_IP}, {GATEWAY_MAC}).")
     for host in graph.hosts:
-        ip = ipaddress.IPv4Address(host.ip)
-        if ip.is_multicast or ip.is_loopback or ip.is_unspecified or ip.is_reserved:
-            raise BadInput(f"host {host.name} cannot have the address {host.ip}.")
+        if ipaddress.IPv4Address(host.ip) not in HOST_NETWORK:
+            raise BadInput(f"host {host.name} has the address {host.ip}; hosts live in {HOST_NETWORK}, "
+                           f"where they reach each other through one gateway.")
         if not _STATION.fullmatch(host.mac) or host.mac == "00:00:00:00:00:00":
             raise BadInput(f'host {host.name} has the MAC address "{host.mac}", '
                            f"which is not one of a single station.")

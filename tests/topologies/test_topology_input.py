@@ -132,7 +132,7 @@ def two_racks(topo: Topo, links: int = 1) -> None:
     (lambda t: (pair(t), t.addLink(t.addHost("h3", ip="10.0.0.1"), "s1")), "10.0.0.1 is used twice"),
     (lambda t: (pair(t), t.addLink(t.addHost("h3", ip="10.255.255.254/8"), "s1")), "is used twice"),
     (lambda t: (pair(t), t.addLink(t.addHost("h3", ip="ten"), "s1")), "not an IPv4 address"),
-    (lambda t: (pair(t), t.addLink(t.addHost("h3", ip="224.0.0.1"), "s1")), "cannot have the address"),
+    (lambda t: (pair(t), t.addLink(t.addHost("h3", ip="192.168.0.1/24"), "s1")), "hosts live in 10.0.0.0/8"),
     (lambda t: (pair(t), t.addLink(t.addHost("h3", mac="01:00:00:00:00:03"), "s1")), "single station"),
     (lambda t: (pair(t), t.addLink(t.addHost("averylonghostname"), "s1")), "has 22 characters"),
     (lambda t: (pair(t), t.addLink(t.addHost("a b"), "s1")), "cannot become part of an interface name"),
