@@ -24,9 +24,11 @@ class Outcome:
     """One run, as it happened.
 
     started_s, ended_s: the replay (CLOCK_MONOTONIC). between: counters before and after it.
-    paths: the nodes that each connection crosses, by the switches' own account. shaping, offloads:
-    a sentence for each port that was not (any more) as configured at the end. unread_packets: lost
-    inside switches. error: why the run broke off, as (exit status, sentence).
+    paths, return_paths: the nodes that each connection's data and its acknowledgements cross, by the
+    switches' own account. shaped_bps: interface -> rate of its HTB class as read back at the end, None
+    without one. link_faults: a sentence for each port that was not as configured at the end.
+    offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
+    no queue is. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -38,10 +40,12 @@ class Outcome:
     recording: Recording | None = None
     between: Snapshot | None = None
     paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)
-    shaping: tuple[str, ...] = ()
-    offloads: tuple[str, ...] = ()
+    return_paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)
+    shaped_bps: Mapping[str, float | None] = field(default_factory=dict)
+    link_faults: tuple[str, ...] = ()
+    offloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packet_ins: int = 0
-    lost_in_switches: int = 0
+    datapath_losses: Mapping[str, int] = field(default_factory=dict)
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

@@ -24,7 +24,7 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 def table(title: str, *columns: str) -> Table:
     """A table as all of ours look: first column left, the rest right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, min_width=len(title))
     for number, column in enumerate(columns):
         made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     return made
@@ -41,18 +41,25 @@ def headline(summary: Summary) -> str:
 def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
-    made.add_row("completion", show_time(w["completion_s"]), show_time(w["ideal_s"]), percent(w["efficiency"]))
+    made.add_row("completion of an iteration", _time(w["completion_s"]), show_time(w["ideal_s"]),
+                 percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
         made.add_row("bus bandwidth", show_rate(w["busbw_bps"]), "", "")
     if w["goodput_bps"]:
-        made.add_row("goodput, all flows", show_rate(w["goodput_bps"]), show_rate(w["ceiling_bps"]),
-                     percent(w["goodput_bps"] / w["ceiling_bps"]))
+        made.add_row("goodput of all hosts (ideal: their links)", show_rate(w["goodput_bps"]),
+                     show_rate(w["host_links_bps"]), percent(w["host_links_share"]))
+    if not f["count"]:
+        return made
     made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
                  f"slowdown {f['slowdown_p50']:.2f}")
     made.add_row("flow completion, 99th percentile", show_time(f["fct_p99_s"]), "",
                  f"slowdown {f['slowdown_p99']:.2f}")
     return made
+
+
+def _time(time_s: float | None) -> str:
+    return "-" if time_s is None else show_time(time_s)
 
 
 def _iterations(summary: Summary) -> Table | None:
@@ -69,12 +76,23 @@ def _iterations(summary: Summary) -> Table | None:
 
 def _links(summary: Summary) -> Table:
     links = summary["links"]
-    made = table("Links by tier", "tier", "links", "bytes", "mean utilisation", "busiest link", "Jain", "max / mean")
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "mean up",
+                 "mean down", "peak")
     for name, tier in links["by_tier"].items():
-        made.add_row(name, str(tier["links"]), show_size(tier["bytes"]), percent(tier["utilisation_mean"]),
-                     f"{tier['busiest']} {percent(tier['utilisation_max'])}",
-                     f"{tier['jain']:.3f}", f"{tier['max_over_mean']:.2f}")
+        made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
+                     percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["utilisation_peak"]))
     return made
+
+
+def _spread(summary: Summary) -> str:
+    """How evenly the uplinks and the highest switches were used."""
+    links = summary["links"]
+    if links["uplink_jain"] is None:
+        return ""
+    flows = " ".join(f"{name}:{count}" for name, count in links["connections_by_top_switch"].items())
+    return (f"Uplinks: Jain index {links['uplink_jain']:.3f}, busiest {links['uplink_max_over_mean']:.2f} times the "
+            f"mean. Connections over the top switches: {flows}")
 
 
 def _queues(summary: Summary, count: int = 6) -> Table:
@@ -121,7 +139,8 @@ def result(summary: Summary, out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
-    parts += [_links(summary), _queues(summary), _loss(summary), ""]
+    if summary["links"]:
+        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [_verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)
@@ -129,14 +148,16 @@ def result(summary: Summary, out: str) -> Group:
 
 def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
     """One line a run, for matrix and repeat."""
-    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of ceiling",
+    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of host links",
                  "queue p99", "drops", "verdict")
     for label, s in rows:
         w, f, q = s["workload"], s["flows"], s["queues"]
-        share = w["goodput_bps"] / w["ceiling_bps"] if w["ceiling_bps"] else None
-        made.add_row(label, show_time(w["completion_s"]), percent(w["efficiency"]), show_time(f["fct_p50_s"]),
-                     show_time(f["fct_p99_s"]), show_rate(w["goodput_bps"]), percent(share),
-                     show_size(q["p99_bytes"]), str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
+        if not q:
+            made.add_row(label, *["-"] * 8, s["fidelity"]["verdict"])
+            continue
+        made.add_row(label, _time(w["completion_s"]), percent(w["efficiency"]), _time(f["fct_p50_s"]),
+                     _time(f["fct_p99_s"]), show_rate(w["goodput_bps"] or 0), percent(w["host_links_share"]),
+                     show_size(q["p99_bytes"] or 0), str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
     return made
 
 

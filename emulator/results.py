@@ -192,11 +192,11 @@ def _measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         tier["links"] = len(ports) // 2
         tier["sent_bytes"] = sum(counters[port.name].sent_bytes for port in ports)
         tier["payload_bytes_expected"] = plan.tier_bytes.get(name, 0.0) * plan.iterations
-    links["by_switch_flows"] = flows_per_switch(plan, outcome)
+    links["connections_by_top_switch"] = connections_by_top_switch(plan, outcome)
     return {"links": links, "queues": queues, "loss": loss_block(outcome.between, outcome.ports)}
 
 
-def flows_per_switch(plan: Plan, outcome: Outcome) -> dict[str, int]:
+def connections_by_top_switch(plan: Plan, outcome: Outcome) -> dict[str, int]:
     """How many connections cross each switch of the highest tier."""
     top = max((switch.tier for switch in plan.graph.switches), default=0)
     names = [switch.name for switch in plan.graph.switches if switch.tier == top]

@@ -10,18 +10,18 @@ from typing import Any
 
 from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
 from emulator.bundle import Bundle
-from emulator.errors import EmulatorError, Interrupted, Unfinished, Untrusted
+from emulator.errors import BadInput, EmulatorError, Interrupted, Unfinished, Untrusted, nearest
 from emulator.experiment import dump
-from emulator.fidelity import judge
+from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.telemetry.series_io import write_links, write_queues
-from emulator.errors import BadInput, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
 BUILD_ALLOWANCE_S = 300.0
+NOTHING_TO_JUDGE = Verdict("fail", (Check("complete", 0, 1, False, "the run broke off before it was measured"),))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -125,7 +125,8 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
 
 def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     """All files of the bundle; returns the summary."""
-    verdict = judge(observe(plan, outcome))
+    seen = observe(plan, outcome)
+    verdict = judge(seen) if seen else NOTHING_TO_JUDGE
     listed = results.flows(plan, outcome)
     summary = results.summarise(plan, outcome, verdict, listed)
     folder.write("experiment.yaml", dump(plan.experiment))

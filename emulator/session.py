@@ -8,11 +8,11 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from controllers.probes import plan_probes
+from controllers.probes import ProbePlan, plan_probes
 from controllers.process import start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine, netns
@@ -21,8 +21,8 @@ from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
 from emulator.fabric.build import Fabric
 from emulator.fabric.ethtool import offloads_on
-from emulator.fabric.gate import prove
-from emulator.fabric.verify import verify_links
+from emulator.fabric.gate import Probe, prove
+from emulator.fabric.verify import shaped_rates_bps, verify_links
 from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
@@ -30,7 +30,7 @@ from emulator.telemetry.counters import Snapshot, difference, take_snapshot
 from emulator.telemetry.sampler import QueueSampler
 from traffic.engine import Engine, EngineOptions
 from traffic.records import ConnectionKey
-from traffic.transport import LISTEN_PORT, Endpoint, TcpTransport
+from traffic.transport import Endpoint, TcpTransport
 
 RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
@@ -38,6 +38,7 @@ READY_TIMEOUT_S = 120.0
 SAMPLE_HZ = {"netdev": 100.0}
 DEFAULT_SAMPLE_HZ = 1000.0
 SETTLE_S = 0.5
+PROBE_PORTS = 10000
 
 
 class Session:
@@ -65,7 +66,7 @@ class Session:
             self.controller.wait_ready(READY_TIMEOUT_S)
             self.progress.stage("gate: a probe over every link")
             tables = plan_tables(graph, plan.experiment.routing, plan.experiment.seed)
-            prove(fabric, plan_probes(graph, tables))
+            prove(fabric, _probes(plan_probes(graph, tables)))
             self.progress.done()
             self._update(setup=Setup(up - began, time.monotonic() - began), ports=fabric.ports,
                          environment=self._environment(fabric))
@@ -86,7 +87,7 @@ class Session:
         engine = self._engine(fabric)
         try:
             engine.connect(deadline_s=max(30.0, plan.deadline_s / 4))
-            self._update(paths=self._paths(fabric, engine))
+            self._update(paths=self._paths(fabric, engine), return_paths=self._return_paths(fabric, engine))
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
             lost_before, packet_ins = self.switches.lookups().lost, self.controller.state().packet_ins
@@ -100,9 +101,10 @@ class Session:
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
-            self._update(between=difference(before, after), shaping=tuple(verify_links(fabric)),
-                         offloads=tuple(_offloads(fabric)),
-                         lost_in_switches=self.switches.lookups().lost - lost_before,
+            lost = self.switches.lookups().lost - lost_before
+            self._update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
+                         link_faults=tuple(verify_links(fabric)), offloads=dict(_offloads(fabric)),
+                         datapath_losses={f"lookups lost of ovs-{fabric.datapath}": lost},
                          packet_ins=self.controller.state().packet_ins - packet_ins)
             progress.done()
         finally:
@@ -132,14 +134,20 @@ class Session:
         self._update(engine=result, started_s=started, ended_s=time.monotonic())
 
     def _paths(self, fabric: Fabric, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
-        """The nodes that each connection crosses, asked of the switches."""
-        hosts = [self.plan.graph.hosts[index].name for index in self.plan.workload.placement]
-        paths = {}
-        for number, key in enumerate(engine.keys):
-            source_port, _ = engine.transport.ports(number)
-            sent = self.switches.path(hosts[key.src], hosts[key.dst], "tcp", source_port, LISTEN_PORT)
-            paths[key] = (*(fabric.port[name].node for name in sent), hosts[key.dst])
-        return paths
+        """The nodes that the data of each connection crosses, asked of the switches."""
+        return {key: self._nodes(fabric, key.src, key.dst, engine.transport.ports(number))
+                for number, key in enumerate(engine.keys)}
+
+    def _return_paths(self, fabric: Fabric, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
+        """The nodes that the acknowledgements of each connection cross."""
+        return {key: self._nodes(fabric, key.dst, key.src, engine.transport.ports(number)[::-1])
+                for number, key in enumerate(engine.keys)}
+
+    def _nodes(self, fabric: Fabric, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
+        hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
+        a, b = hosts[placement[source]].name, hosts[placement[destination]].name
+        sent = self.switches.path(a, b, "tcp", *ports)
+        return (*(fabric.port[name].node for name in sent), b)
 
     def _environment(self, fabric: Fabric) -> dict[str, object]:
         return {**machine.versions(), "emulator": __version__, "switch": self.plan.switch,
@@ -148,6 +156,12 @@ class Session:
 
     def _update(self, **values: object) -> None:
         self.outcome = replace(self.outcome, **values)
+
+
+def _probes(plan: ProbePlan) -> list[Probe]:
+    """Each pair from as many source ports as it takes to see every link."""
+    return [Probe(source, destination, PROBE_PORTS + number if plan.ports > 1 else 0)
+            for source, destination in plan.pairs for number in range(plan.ports)]
 
 
 def _wait_until_quiet(fabric: Fabric) -> None:
@@ -161,16 +175,13 @@ def _wait_until_quiet(fabric: Fabric) -> None:
         time.sleep(SETTLE_S)
 
 
-def _offloads(fabric: Fabric) -> Iterator[str]:
-    """A sentence for each port whose segmentation or checksum offloads are on."""
+def _offloads(fabric: Fabric) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(interface, its offloads that are on) of each port that has any."""
     for port in fabric.ports:
-        if port.netns is None:
+        with netns.entered(port.netns) if port.netns else nullcontext():
             on = offloads_on(port.name)
-        else:
-            with netns.entered(port.netns):
-                on = offloads_on(port.name)
         if on:
-            yield f"{port.name} has {', '.join(on)} on."
+            yield port.name, on
 
 
 def _tail(path: Path, limit: int = 20000) -> str:
