@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.series import Recording
@@ -46,6 +47,7 @@ class Outcome:
     offloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packet_ins: int = 0
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
+    captures: tuple[Captured, ...] = ()
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

@@ -12,9 +12,11 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
+MOST_FLOWS = 32
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
@@ -133,12 +135,28 @@ def _number(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def result(summary: Summary, out: str) -> Group:
+def _flows(flows: Sequence[Flow]) -> Table | None:
+    """Every message where they are few, as those of patterns and connection matrices are."""
+    measured = [flow for flow in flows if flow.measured]
+    if not 2 <= len(measured) <= MOST_FLOWS:
+        return None
+    made = table("Flows", "flow", "bytes", "start", "FCT", "ideal", "slowdown", "sent again", "path")
+    made.columns[-1].justify = "left"
+    for f in measured:
+        made.add_row(f"{f.src} to {f.dst}", show_size(f.bytes), show_time(f.start_s), show_time(f.fct_s),
+                     show_time(f.ideal_s), f"{f.slowdown:.2f}", str(f.retransmits), f.path)
+    return made
+
+
+def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     """The report of one run."""
     parts: list[Any] = [Text(headline(summary)), "", _work(summary)]
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    listed = _flows(flows)
+    if listed:
+        parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]

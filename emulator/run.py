@@ -62,7 +62,7 @@ def _main(argv: list[str]) -> int:
             return outcome.error[0] if outcome.error else 0
         summary = _write(folder, plan, outcome)
         rows.append((plan.label, summary))
-        report.show(report.result(summary, str(folder.path)))
+        report.show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
         status = max(status, _status(summary, outcome), key=_severity)
         if outcome.interrupted:
             break
@@ -105,7 +105,8 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
         failure: tuple[int, str] | None = None
         try:
             status = sandbox.run_in_sandbox(
-                [sys.executable, "-m", "emulator.inside", str(memory), mode], pickle.dumps(plan),
+                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
+                pickle.dumps(plan),
                 deadline_s=plan.deadline_s + BUILD_ALLOWANCE_S, keep=[folder.path], pass_fds=[memory],
                 interactive=mode == "cli")
         except Unfinished as late:
@@ -141,6 +142,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
+    for captured in outcome.captures:
+        folder.adopt(captured.file.name)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +19,12 @@ from emulator import __version__, machine, netns
 from emulator.errors import EmulatorError, Interrupted
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
+from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
+from emulator.fabric.command_line import run_command_line
 from emulator.fabric.ethtool import offloads_on
 from emulator.fabric.gate import Probe, prove
+from emulator.fabric.mininet_api import open_network
 from emulator.fabric.verify import shaped_rates_bps, verify_links
 from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
@@ -44,8 +47,8 @@ PROBE_PORTS = 10000
 class Session:
     """The running fabric of one plan and what has been brought together so far (`outcome`)."""
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
-        self.plan, self.progress = plan, progress
+    def __init__(self, plan: Plan, progress: Progress, folder: Path) -> None:
+        self.plan, self.progress, self.folder = plan, progress, folder
         self.outcome = Outcome()
 
     @contextmanager
@@ -95,7 +98,8 @@ class Session:
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
             try:
-                self._replay(engine)
+                with self._captures(fabric):
+                    self._replay(engine)
             finally:
                 self._update(recording=sampler.stop())
             progress.stage("reading counters and queues")
@@ -109,6 +113,15 @@ class Session:
             progress.done()
         finally:
             engine.transport.close()
+
+    @contextmanager
+    def _captures(self, fabric: Fabric) -> Iterator[None]:
+        """Packets of the ports that were asked for, into the bundle's folder, while the block runs."""
+        captures = pcap.capture(fabric, self.plan.experiment.pcap, self.folder)
+        try:
+            yield
+        finally:
+            self._update(captures=tuple(pcap.stop(captures)))
 
     def _engine(self, fabric: Fabric) -> Engine:
         plan = self.plan
@@ -191,16 +204,28 @@ def _tail(path: Path, limit: int = 20000) -> str:
         return ""
 
 
-def run(plan: Plan, progress: Progress) -> Outcome:
-    """Everything from building to reading; errors become part of the outcome."""
-    session = Session(plan, progress)
+def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
+    """Everything from building to reading; errors become part of the outcome. Captures go to `folder`."""
+    return _guarded(Session(plan, progress, folder), Session.traffic)
+
+
+def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
+    """Build the fabric and give the terminal to Mininet's command line instead of the workload."""
+
+    def interact(_session: Session, fabric: Fabric) -> None:
+        print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
+              f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}; exit ends the run.", flush=True)
+        run_command_line(open_network(fabric))
+
+    return _guarded(Session(plan, progress, folder), interact)
+
+
+def _guarded(session: Session, act: Callable[[Session, Fabric], None]) -> Outcome:
     try:
         with session.fabric() as fabric:
-            session.traffic(fabric)
+            act(session, fabric)
     except EmulatorError as error:
-        progress.done()
+        session.progress.done()
         session.outcome = replace(session.outcome, error=(error.exit_status, str(error)),
                                   interrupted=isinstance(error, Interrupted))
     return session.outcome
-
-
