@@ -4,6 +4,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from emulator.errors import BadInput, MachineLacks, nearest
 from emulator.specs import Spec, parse_spec, take, whole
@@ -45,24 +46,42 @@ TOPOLOGIES: Mapping[str, Topology] = {
          "oversubscription": _positive}),
     "star": Topology("star:hosts=16", "hosts on one switch, 2 to 1000",
                      "topologies.star", "Star", {"hosts": whole(2, 1000)}),
+    "clos3": Topology(
+        "clos3:pods=2,leaves=2,spines=2,cores=2,hosts=2,oversubscription=1,spine_oversubscription=1",
+        "pods of leaves and spines, a plane of cores for each spine position; "
+        "leaves and spines count in a pod, cores in a plane, hosts on a leaf",
+        "topologies.clos3", "Clos3",
+        {"pods": whole(2, 250), "leaves": whole(1, 250), "spines": whole(1, 128), "cores": whole(1, 128),
+         "hosts": whole(1, 250), "oversubscription": _positive, "spine_oversubscription": _positive}),
+    "dragonfly": Topology(
+        "dragonfly:p=2,a=2,h=1,g=3",
+        "dragonfly (ISCA'08): g groups of a routers with p hosts and h global links each, minimal paths",
+        "topologies.dragonfly", "Dragonfly",
+        {"p": whole(1, 250), "a": whole(1, 64), "h": whole(1, 64), "g": whole(2, 250)}),
 }
 FILE_SPEC = "FILE.py:Class"
 FILE_ABOUT = "a Mininet Topo class of your own; FILE.py:Class:key=value,… passes parameters to its build()"
+TOPO_SPEC = "FILE.topo"
+TOPO_ABOUT = "a topology file of htsim: wiring and ratios of speeds (its rates and latencies are not applied)"
 
 
 def resolve_topology(text: str) -> Graph:
-    """The Graph that a SPEC names, such as 'fat-tree:k=4' or 'my.py:MyTopo'; checked, needs no root.
+    """The Graph that a SPEC names ('fat-tree:k=4', 'my.py:MyTopo', 'my.topo'); checked, needs no root.
 
     Raises BadInput with one sentence for whatever is wrong with it, MachineLacks without Mininet.
     """
     _need_mininet()
     from topologies.from_file import graph_from_file, is_file_spec
     from topologies.from_mininet import graph_from_topo
+    from topologies.htsim_topo import read_topo
     if is_file_spec(text):
         return graph_from_file(text)
+    if text.endswith(".topo"):
+        return read_topo(Path(text)).graph
     spec = parse_spec(text, "the topology")
     if spec.name not in TOPOLOGIES:
-        raise BadInput(f'there is no topology "{spec.name}"{nearest(spec.name, [*TOPOLOGIES, FILE_SPEC])}.')
+        known = [*TOPOLOGIES, FILE_SPEC, TOPO_SPEC]
+        raise BadInput(f'there is no topology "{spec.name}"{nearest(spec.name, known)}.')
     entry = TOPOLOGIES[spec.name]
     spec = Spec(spec.name, {**parse_spec(entry.spec, "the topology").params, **spec.params})
     params = take(spec, "the topology", entry.params)

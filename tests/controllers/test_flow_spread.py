@@ -89,7 +89,7 @@ def test_weights_are_kept(weights, param):
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)
-@pytest.mark.parametrize("text", ["fat-tree:k=4", "fat-tree:k=6", "star:hosts=7",
+@pytest.mark.parametrize("text", ["fat-tree:k=4", "fat-tree:k=6", "star:hosts=7", "clos3:hosts=1",
                                   "leaf-spine:leaves=4,spines=3,hosts=2"])
 def test_probes_touch_every_used_link_in_both_directions(text, routing):
     graph = resolve_topology(text)

@@ -65,9 +65,45 @@ def test_leaf_spine_oversubscription_is_downlinks_over_uplinks(leaves, spines, h
     assert len(graph.links) == leaves * (hosts + spines)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(1, 5),
+       st.floats(0.5, 4), st.floats(0.5, 4))
+def test_clos3_oversubscription_is_downlinks_over_uplinks_at_both_tiers(pods, leaves, spines, cores, hosts,
+                                                                        ratio, spine_ratio):
+    graph = resolve_topology(f"clos3:pods={pods},leaves={leaves},spines={spines},cores={cores},hosts={hosts},"
+                             f"oversubscription={ratio},spine_oversubscription={spine_ratio}")
+    ports_are_consecutive(graph)
+    for switch in graph.switches:
+        links = [link for _, link in graph.neighbours[switch.name].values()]
+        up = sum(link.speed for link in links if link.a == switch.name)
+        down = sum(link.speed for link in links if link.b == switch.name)
+        if switch.role != "core":
+            assert down / up == pytest.approx(ratio if switch.role == "leaf" else spine_ratio)
+        else:
+            assert len({graph.switch[link.a].pod for link in links}) == pods == len(links)
+            assert len({link.a.split("_")[1] for link in links}) == 1, "a core belongs to one plane"
+
+
+@pytest.mark.parametrize("p, a, h, g", [(2, 4, 2, 9), (1, 2, 1, 3), (1, 4, 2, 5), (2, 4, 2, 2), (1, 3, 2, 7)])
+def test_dragonfly_groups_are_full_meshes_joined_alike(p, a, h, g):
+    graph = resolve_topology(f"dragonfly:p={p},a={a},h={h},g={g}")
+    ports_are_consecutive(graph)
+    assert len(graph.hosts) == p * a * g
+    joined: Counter = Counter()
+    for switch in graph.switches:
+        tiers = Counter(link.tier for _, link in graph.neighbours[switch.name].values())
+        assert (tiers["host-router"], tiers["local"], tiers["global"]) == (p, a - 1, h)
+    for link in graph.links:
+        if link.tier == "local":
+            assert graph.switch[link.a].pod == graph.switch[link.b].pod
+        elif link.tier == "global":
+            joined[graph.switch[link.a].pod, graph.switch[link.b].pod] += 1
+    assert joined == {(n, m): a * h // (g - 1) for n in range(g) for m in range(n + 1, g)}
+
+
 def test_the_largest_of_each_keeps_addresses_and_interface_names_valid():
     for text in ("fat-tree:k=16", "leaf-spine:leaves=8,spines=128,hosts=250", "leaf-spine:leaves=255,hosts=1",
-                 "star:hosts=1000"):
+                 "star:hosts=1000", "clos3:pods=250,leaves=8,hosts=1", "dragonfly:p=4,a=8,h=4,g=33"):
         graph = checked(resolve_topology(text))
         assert len({host.ip for host in graph.hosts}) == len(graph.hosts)
         assert len({switch.dpid for switch in graph.switches}) == len(graph.switches)
@@ -91,7 +127,8 @@ def test_a_graph_survives_json(text):
 
 
 @pytest.mark.parametrize("file, topo, hosts", [
-    ("fat_tree.py", "fattree,4", 16), ("leaf_spine.py", "leafspine,3,2,2", 6), ("star.py", "star,7", 7)])
+    ("fat_tree.py", "fattree,4", 16), ("leaf_spine.py", "leafspine,3,2,2", 6), ("star.py", "star,7", 7),
+    ("clos3.py", "clos3,2,2,2,1,3", 12), ("dragonfly.py", "dragonfly,2,2,1,3", 12)])
 def test_mininet_alone_runs_the_file_bare(file, topo, hosts):
     """As `mn --custom` does: the distribution's Python, no module name, only Mininet at hand."""
     program = (

@@ -37,6 +37,8 @@ def pair(topo: Topo, **link) -> None:
     ("leaf-spine:leaves=255,hosts=250", "63750 hosts"), ("leaf-spine:oversubscription=0", "outside"),
     ("leaf-spine:oversubscription=nan", "outside"),
     ("leaf-spine:oversubscription=x", "not a valid value"),
+    ("dragonfly:g=4", "do not divide evenly"),
+    ("dragonfly:p=250,a=4,h=2,g=9", "more than 2048"), ("clos3:cores=0", "cores: 0 is outside"),
     ("star:hosts=1", "outside"), ("star:hosts=1000000000", "outside"), ("", "no name"), (":k=4", "no name")])
 def test_bad_specs_get_one_sentence(text, says):
     with pytest.raises(BadInput) as caught:
