@@ -203,6 +203,7 @@ def test_the_scripts_are_clean() -> None:
 
 @pytest.mark.skipif(not shutil.which("vagrant"), reason="vagrant is not installed")
 def test_the_vagrantfile_is_valid(tmp_path: Path) -> None:
+    places = {"HOME": str(tmp_path), "VAGRANT_HOME": str(tmp_path), "VAGRANT_DOTFILE_PATH": str(tmp_path)}
     done = subprocess.run(["vagrant", "validate", "--ignore-provider"], cwd=SOURCE, capture_output=True,
-                          text=True, env={**os.environ, "VAGRANT_HOME": str(tmp_path)}, timeout=60)
+                          text=True, env={**os.environ, **places}, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
