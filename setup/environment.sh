@@ -107,11 +107,13 @@ refresh_bpf() {
     lock "$clone"
     ! bpf_is_current || return 0
     say "building the BPF switch"
+    : >"$log"
     path=$(bpftool_directory):$PATH
     if as_owner env PATH="$path" timeout --foreground 300 .venv/bin/python -m emulator.asic.build; then
         as_owner touch .venv/lab-bpf
     else
-        say "it could not be built, so there is --switch ovs only: $(tail -n 1 -- "$log")"
+        show_log
+        say "The BPF switch could not be built, for the reason above; --switch ovs works."
     fi
 }
 

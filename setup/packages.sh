@@ -153,7 +153,7 @@ install_packages() {
     say "fetching distribution packages: ${missing[*]}"
     update_lists || say "apt-get update failed; going on with the package lists that are here."
     apt_get 900 install --no-install-recommends --download-only "${missing[@]}" || die 3 "$(why_apt_failed)"
-    say "installing them"
+    say "installing them; Ctrl-C takes effect afterwards"
     [[ " ${missing[*]} " != *" openvswitch-switch "* ]] || hold_service
     apt_get 1800 install --no-install-recommends "${missing[@]}" || die 3 "$(why_apt_failed)"
     [ -z "$holding" ] || release_service
