@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from emulator.errors import BadInput
-from traffic.dag import Dag, dag, message_ends
+from traffic.dag import Dag, Ends, dag, message_ends
 from traffic.schedule import Kind, Op, Schedule
 
 
@@ -24,8 +24,9 @@ def check_schedule(schedule: Schedule, hosts: int) -> None:
             fault = _fault(schedule, rank, op)
             if fault:
                 raise BadInput(f"{schedule.name}: {describe(schedule, rank, index)} {fault}.")
-    _check_messages(schedule)
-    graph = dag(schedule)
+    ends = message_ends(schedule)
+    _check_messages(schedule, *ends)
+    graph = dag(schedule, ends)
     done = graph.order()
     if len(done) < len(graph.ops):
         raise BadInput(f"{schedule.name}: operations wait for one another in a circle and can never run: "
@@ -79,8 +80,7 @@ def _reduce_fault(ops: tuple[Op, ...], op: Op) -> str:
     return ""
 
 
-def _check_messages(schedule: Schedule) -> None:
-    sends, recvs = message_ends(schedule)
+def _check_messages(schedule: Schedule, sends: Ends, recvs: Ends) -> None:
     for key in (*sends, *recvs):
         source, destination, tag, channel = key
         here, there = sends.get(key, []), recvs.get(key, [])

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from traffic.schedule import Kind, Op, Schedule
 
 
+Ends = dict[tuple[int, int, int, int], list[int]]
+"""(source, destination, tag, channel) -> indices into the list of the rank at this end"""
+
+
 @dataclass(frozen=True)
 class Dag:
     """Nodes are numbered rank by rank: operation i of rank r is node first[r] + i."""
@@ -38,8 +42,11 @@ class Dag:
         return done
 
 
-def dag(schedule: Schedule) -> Dag:
-    """The graph of a schedule whose indices are in range and whose messages match (see `check`)."""
+def dag(schedule: Schedule, ends: tuple[Ends, Ends] | None = None) -> Dag:
+    """The graph of a schedule whose indices are in range and whose messages match (see `check`).
+
+    `ends` is `message_ends(schedule)` where the caller has it already.
+    """
     ops: list[Op] = []
     rank: list[int] = []
     first: list[int] = []
@@ -56,7 +63,7 @@ def dag(schedule: Schedule) -> Dag:
             followers[first[other] + index].append(node)
         waits[node] = len(op.deps) + len(op.triggers)
     match: dict[int, int] = {}
-    sends, recvs = message_ends(schedule)
+    sends, recvs = ends or message_ends(schedule)
     for key, indices in sends.items():
         source, destination = key[:2]
         for send, recv in zip(indices, recvs[key], strict=True):
@@ -65,9 +72,6 @@ def dag(schedule: Schedule) -> Dag:
             followers[send_node].append(recv_node)
             waits[recv_node] += 1
     return Dag(ops, rank, first, match, followers, waits)
-
-
-Ends = dict[tuple[int, int, int, int], list[int]]
 
 
 def message_ends(schedule: Schedule) -> tuple[Ends, Ends]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from emulator.errors import BadInput
 from traffic.collectives.ring import write_all_reduce
 from traffic.pipeline import check_pipeline, write_pipeline
-from traffic.program import Program
+from traffic.program import Program, split
 from traffic.schedule import Schedule
 
 
@@ -34,7 +34,7 @@ def training(stages: int, replicas: int, microbatches: int, activation_bytes: in
             program.written[rank].mark(0, gradient_bytes, backward)
     for stage in range(stages):
         group = [rank_of(stage, replica, replicas) for replica in range(replicas)]
-        write_all_reduce(program, group, 0, gradient_bytes, slices, channels)
+        write_all_reduce(program, group, split(0, gradient_bytes, replicas), slices, channels)
     return program.schedule("training", gradient_bytes)
 
 
