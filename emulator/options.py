@@ -11,7 +11,7 @@ from controllers.routing import ROUTINGS
 from emulator import __version__
 from emulator.errors import BadInput
 from emulator.experiment import Experiment, expand, read_file
-from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPOLOGIES
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
@@ -45,8 +45,8 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
 
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
-    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT)]
-    routings = [(name, routing.about) for name, routing in ROUTINGS.items()]
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
     workloads = []
     for w in WORKLOADS:
         workloads.append((w.example, w.meaning))

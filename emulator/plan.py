@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from controllers.routing import ROUTINGS
+from controllers.routing import parse_routing
 from emulator.capacity import Capacity, largest_rate_bps, predict
-from emulator.errors import BadInput, nearest
+from emulator.errors import BadInput
 from emulator.experiment import Experiment
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
 from emulator.units import RATES, parse_rate, parse_size, parse_time
@@ -64,8 +64,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
 
     Raises BadInput with one sentence for anything that cannot be.
     """
-    if experiment.routing not in ROUTINGS:
-        raise BadInput(f'there is no routing "{experiment.routing}"{nearest(experiment.routing, ROUTINGS)}.')
+    parse_routing(experiment.routing)
     graph = resolve_topology(experiment.topology)
     paths = Paths(graph)
     workload, wire = _workload(experiment, graph, paths, switch, datapath)
