@@ -169,5 +169,14 @@ def mininet(tmp: str, commands: str) -> dict:
         return out
 
 
+def waiting(tmp: str) -> dict:
+    """A running fabric with shells and a capture, to be killed."""
+    with forwarding() as (fabric, _):
+        open_network(fabric)["h1"].cmd("sleep 300 &")
+        pcap.capture(fabric, ["h1-eth0"], Path(tmp))
+        time.sleep(40)
+    return {}
+
+
 if __name__ == "__main__":
     play_scene(globals(), sys.argv)
