@@ -128,14 +128,16 @@ def build(spec: FabricSpec) -> Fabric:
     with Netlink() as netlink:
         if spec.switch in PLAIN_SWITCHES:
             _send(netlink, [message for port in fabric.switch_ports
-                            for message in queue_messages(port.ifindex, shape_of[port.link])], "the queues of switches")
-        _send(netlink, [rtnl.link_up(port.ifindex) for port in fabric.switch_ports], "the ports of switches")
+                            for message in queue_messages(port.ifindex, shape_of[port.link])],
+                  "the queues of switches")
+        _send(netlink, [rtnl.link_state(port.ifindex, up=True) for port in fabric.switch_ports],
+              "the ports of switches")
     for site in fabric.hosts:
         port = fabric.port[site.interface]
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
-            _send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]), *_host_messages(port.ifindex, site.ip)],
-                  f"host {site.name}")
+            _send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]),
+                            *_host_messages(port.ifindex, site.ip)], f"host {site.name}")
     return fabric
 
 
@@ -152,7 +154,8 @@ def _ends(links: Iterable[Link], first: int = 0) -> Iterator[tuple[str, str, int
     first of which is link `first` of the fabric.
     """
     for place, link in enumerate(links, first):
-        a, b, ifindex = interface(link.a, link.a_port), interface(link.b, link.b_port), FIRST_IFINDEX + 2 * place
+        a, b = interface(link.a, link.a_port), interface(link.b, link.b_port)
+        ifindex = FIRST_IFINDEX + 2 * place
         yield a, link.a, link.a_port, ifindex, link, b
         yield b, link.b, link.b_port, ifindex + 1, link, a
 
@@ -170,15 +173,16 @@ def _make_links(graph: Graph, mtu: int) -> None:
     with Netlink() as netlink:
         for start in range(0, len(graph.links), LINKS_AT_ONCE):
             messages, fds = [], []
-            ends = list(_ends(graph.links[start:start + LINKS_AT_ONCE], start))
             try:
-                for (a, a_node, _, a_index, _, _), (b, b_node, _, b_index, _, _) in zip(ends[::2], ends[1::2]):
-                    if b_node in graph.host:
-                        a, a_node, a_index, b, b_index = b, b_node, b_index, a, a_index
-                    host = graph.host.get(a_node)
+                for place, link in enumerate(graph.links[start:start + LINKS_AT_ONCE], start):
+                    (near, node, _, index, _, far), (_, _, _, far_index, _, _) = _ends([link], place)
+                    if node not in graph.host:
+                        node = link.b
+                        near, index, far, far_index = far, far_index, near, index
+                    host = graph.host.get(node)
                     if host:
                         fds.append(netns.open_fd(host.name))
-                    messages.append(rtnl.veth(b, b_index, a, a_index, mtu,
+                    messages.append(rtnl.veth(far, far_index, near, index, mtu,
                                               rtnl.mac_bytes(host.mac) if host else None,
                                               fds[-1] if host else None))
                 _send(netlink, messages, "the links")
@@ -195,8 +199,8 @@ def queue_messages(ifindex: int, made: shaping.Shape) -> list[Message]:
 
 
 def _host_messages(ifindex: int, ip: str) -> list[Message]:
-    return [rtnl.link_up(LOOPBACK), rtnl.link_up(ifindex), rtnl.address(ifindex, ip, PREFIX),
-            rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip),
+    return [rtnl.link_state(LOOPBACK, up=True), rtnl.link_state(ifindex, up=True),
+            rtnl.address(ifindex, ip, PREFIX), rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip),
             rtnl.neighbour(ifindex, GATEWAY_IP, rtnl.mac_bytes(GATEWAY_MAC))]
 
 

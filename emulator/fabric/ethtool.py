@@ -37,7 +37,7 @@ def offloads_off(interfaces: list[str]) -> None:
                 _ioctl(any_socket, interface, put, 0)
                 if _ioctl(any_socket, interface, get, 0):
                     raise MachineLacks(f"The kernel keeps {name} on for {interface}; queues would hold "
-                                       "packets larger than the MTU. Use a kernel whose veth can turn it off.")
+                                       "packets above the MTU. Use a kernel whose veth can turn it off.")
 
 
 def offloads_on(interface: str) -> tuple[str, ...]:

@@ -99,4 +99,5 @@ def port_faults(database: JsonRpc, fabric: Fabric) -> Iterator[str]:
     ids = {row["name"]: row["datapath_id"] for row in bridges}
     for switch in fabric.spec.graph.switches:
         if ids.get(switch.name) != f"{switch.dpid:016x}":
-            yield f"Switch {switch.name} has datapath id {ids.get(switch.name)} instead of {switch.dpid:016x}."
+            yield (f"Switch {switch.name} has datapath id {ids.get(switch.name)} instead of "
+                   f"{switch.dpid:016x}.")

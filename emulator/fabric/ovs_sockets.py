@@ -42,8 +42,8 @@ def widen(pid: int, queued_bytes: int) -> int:
         found += 1
         shared += interface == 0
     if not shared:
-        raise EmulatorError("ovs-vswitchd has not opened the packet socket through which it sends; its buffer "
-                            "cannot be enlarged before a first packet was sent.")
+        raise EmulatorError("ovs-vswitchd has not opened the packet socket through which it sends; its "
+                            "buffer cannot be enlarged before a first packet was sent.")
     return found
 
 
@@ -66,7 +66,8 @@ def _force(packet: socket.socket, force: int, read: int, size_bytes: int) -> Non
         raise MachineLacks("Enlarging a socket buffer needs CAP_NET_ADMIN; run with sudo.") from error
     real = packet.getsockopt(socket.SOL_SOCKET, read)
     if real < size_bytes:
-        raise EmulatorError(f"A packet socket of ovs-vswitchd got a buffer of {real} bytes, not {size_bytes}.")
+        raise EmulatorError(f"A packet socket of ovs-vswitchd has a buffer of {real} bytes instead of "
+                            f"{size_bytes}.")
 
 
 def packet_sockets(pid: int) -> dict[int, int]:

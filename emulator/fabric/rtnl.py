@@ -51,9 +51,9 @@ def veth(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu: int, peer_m
     return Message(NEW_LINK, head + _end(name, mtu, None, None) + info, CREATE | EXCLUSIVE)
 
 
-def link_up(ifindex: int) -> Message:
-    """Bring a link up."""
-    return Message(NEW_LINK, LINK.pack(_UNSPEC, 0, ifindex, IFF_UP, IFF_UP))
+def link_state(ifindex: int, up: bool) -> Message:
+    """Bring a link up or take it down."""
+    return Message(NEW_LINK, LINK.pack(_UNSPEC, 0, ifindex, IFF_UP if up else 0, IFF_UP))
 
 
 def address(ifindex: int, ip: str, prefix: int) -> Message:

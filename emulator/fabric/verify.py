@@ -1,4 +1,4 @@
-"""Are all links still what the plan says? Read back from the kernel by netlink, after building and after a run.
+"""Are all links still what the plan says? Read back by netlink, after building and after a run.
 
 A shaper that somebody removed or altered (Open vSwitch does it when a port is added without its own
 QoS type) makes every number of a run worthless, so it is looked for and never assumed.
