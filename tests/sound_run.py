@@ -24,13 +24,15 @@ SENT, DROPPED = 1000, 10
 
 
 def series(ports: tuple[Port, ...] = PORTS[1:3], actual_bps: float = RATE_BPS, depth: int = 30 * FRAME,
-           end_s: float = END_S + 1) -> QueueSeries:
+           end_s: float = END_S + 1, late_s: float = 1e-4, late_every: int = 1) -> QueueSeries:
     """Ports that send whole frames at `actual_bps` with a queue that never empties."""
-    time_s = np.arange(START_S - 1, end_s, PERIOD_S)
+    due_s = np.arange(START_S - 1, end_s, PERIOD_S)
+    lateness_s = np.where(np.arange(len(due_s)) % late_every == 0, late_s, 1e-4)
+    time_s = due_s + lateness_s
     shape = (len(time_s), len(ports))
     sent = np.floor((time_s - time_s[0]) * actual_bps / 8 / FRAME)[:, None].astype(np.int64) * FRAME
     full = np.full(shape, depth)
-    return QueueSeries(ports, PERIOD_S, time_s, np.full(len(time_s), 1e-4), np.full(len(time_s), 1e-4), full,
+    return QueueSeries(ports, PERIOD_S, time_s, np.full(len(time_s), 1e-4), lateness_s, full,
                        full // FRAME, np.broadcast_to(sent, shape), np.zeros(shape, np.int64),
                        np.full(len(ports), np.nan))
 

@@ -95,13 +95,13 @@ def test_a_drop_of_a_core_or_of_the_datapath_fails() -> None:
 def test_a_large_packet_in_a_queue_fails() -> None:
     seen = series()
     large = replace(seen, queued_packets=seen.queued_packets // 5)
-    assert "7.57 kB" in only(replace(sound(), series=(large,)), "packet-size").why
+    assert "at least 6.489 kB" in only(replace(sound(), series=(large,)), "packet-size").why
 
 
 def test_a_reading_between_two_packets_is_not_a_large_packet() -> None:
     seen = series()
     queued = seen.queued_packets.copy()
-    queued[::7] -= 1
+    queued[:] -= 1
     assert failed(replace(sound(), series=(replace(seen, queued_packets=queued),))) == {}
 
 

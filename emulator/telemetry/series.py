@@ -36,8 +36,11 @@ class QueueSeries:
 
     def between(self, start_s: float, end_s: float) -> QueueSeries:
         """Only the samples that began in start_s .. end_s (views, not copies)."""
-        rows = slice(*np.searchsorted(self.time_s, [start_s, np.nextafter(end_s, np.inf)]))
-        return replace(self, **{name: getattr(self, name)[rows] for name in _PER_SAMPLE})
+        return self.rows(slice(*np.searchsorted(self.time_s, [start_s, np.nextafter(end_s, np.inf)])))
+
+    def rows(self, which: slice | np.ndarray) -> QueueSeries:
+        """Only these samples: a slice or a mask [T]."""
+        return replace(self, **{name: getattr(self, name)[which] for name in _PER_SAMPLE})
 
     @property
     def rate_bps(self) -> np.ndarray:

@@ -117,19 +117,16 @@ def max_over_mean(values: np.ndarray) -> float:
     return float(values.max()) / mean if mean else 1.0
 
 
-def all_lateness_s(series: QueueSeries) -> np.ndarray:
-    """Lateness of every tick, those included that went by while the sampler could not run.
+def all_ticks(series: QueueSeries) -> tuple[np.ndarray, np.ndarray]:
+    """(when due, lateness) in seconds of every tick, those included that the sampler could not take.
 
-    A sampler that is held up for a second takes one late sample and would hide the ticks it missed.
-    A missed tick is as late as the next sample that was taken.
+    A sampler that is held up for a second takes one late sample and leaves out the ticks it missed,
+    which would hide them. A missed tick is as late as the next sample that was taken. Not in order.
     """
-    if len(series.time_s) < 2:
-        return series.lateness_s
     due_s = series.time_s - series.lateness_s
     missed = np.maximum(np.rint(np.diff(due_s) / series.period_s).astype(int) - 1, 0)
-    if not missed.any():
-        return series.lateness_s
-    # the m-th tick before the sample at hand was due m periods earlier
-    after = np.repeat(series.lateness_s[1:], missed)
+    # the nth tick before the sample that came next was due n periods earlier
     nth = np.arange(missed.sum()) - np.repeat(np.cumsum(missed) - missed, missed) + 1
-    return np.concatenate([series.lateness_s, after + nth * series.period_s])
+    earlier_s = nth * series.period_s
+    return (np.concatenate([due_s, np.repeat(due_s[1:], missed) - earlier_s]),
+            np.concatenate([series.lateness_s, np.repeat(series.lateness_s[1:], missed) + earlier_s]))

@@ -5,9 +5,11 @@ Everything made in it goes when the last descriptor on it is closed, also when t
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,6 +89,15 @@ def overfill(device: str, count: int) -> None:
     reshape(device, 100_000)
     blast(count)
     reshape(device, RATE_BPS)
+
+
+def drained(device: str) -> None:
+    """Wait until nothing is queued at `device` and what was sent has arrived; fails after 3 s."""
+    deadline = time.monotonic() + 3
+    while any(entry["backlog"] for entry in json.loads(run(f"tc -s -j qdisc show dev {device}"))):
+        assert time.monotonic() < deadline, f"the queue of {device} did not drain within 3 s"
+        time.sleep(0.02)
+    time.sleep(0.02)
 
 
 @contextmanager

@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import dataclasses
 import socket
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shaped_pair import Pair, blast, overfill, reshape, run
+from shaped_pair import Pair, blast, drained, overfill, reshape, run
 
 from emulator.errors import MachineLacks
 from emulator.fabric.spec import HostSite
@@ -74,7 +73,7 @@ def test_an_interface_that_went_is_named() -> None:
 def test_a_burst_is_accounted_for(pair: Pair) -> None:
     before = take_snapshot(pair.ports, [HOST])
     overfill("s1-eth1", 100)
-    time.sleep(0.15)
+    drained("s1-eth1")
     between = difference(before, take_snapshot(pair.ports, [HOST]))
     queue, link, peer = between.queues["s1-eth1"], between.links["s1-eth1"], between.links["h1-eth0"]
     assert queue.dropped_packets > 0

@@ -3,13 +3,12 @@ from __future__ import annotations
 
 import json
 import struct
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shaped_pair import Pair, blast, overfill, reshape, run
+from shaped_pair import Pair, blast, drained, overfill, reshape, run
 
 from emulator.errors import MachineLacks
 from emulator.telemetry.links import read_links
@@ -44,15 +43,6 @@ def test_a_length_that_cannot_be_is_refused(size: int) -> None:
         list(messages(memoryview(data), 0, len(data), 36))
 
 
-def _drained() -> None:
-    deadline = time.monotonic() + 3
-    while time.monotonic() < deadline:
-        if not any(entry["backlog"] for entry in json.loads(run("tc -s -j qdisc show dev s1-eth1"))):
-            return
-        time.sleep(0.02)
-    pytest.fail("the queue did not drain within 3 s")
-
-
 def _readers(pair: Pair) -> QueueReader:
     return QueueReader([(port.netns, port.ifindex) for port in pair.ports])
 
@@ -61,7 +51,7 @@ def _readers(pair: Pair) -> QueueReader:
 def test_totals_are_those_of_tc(pair: Pair) -> None:
     overfill("s1-eth1", 120)
     blast(10, "h1")
-    _drained()
+    drained("s1-eth1")
     reading = _readers(pair).read()
     for column, port in enumerate(pair.ports):
         with inside(port.netns):
@@ -95,7 +85,7 @@ def test_depth_is_that_of_the_leaf(pair: Pair) -> None:
 @pytest.mark.root
 def test_words_and_reading_agree_and_a_removed_htb_is_seen(pair: Pair) -> None:
     blast(20)
-    _drained()
+    drained("s1-eth1")
     reader = _readers(pair)
     words = np.zeros((SAMPLED, 2), np.uint32)
     reader.read_words(words)
@@ -120,7 +110,7 @@ def test_packets_without_a_class_are_counted(pair: Pair) -> None:
 def test_link_counters_are_those_of_ip(pair: Pair) -> None:
     blast(30)
     blast(5, "h1")
-    _drained()
+    drained("s1-eth1")
     for port in pair.ports:
         with inside(port.netns):
             shown = json.loads(run(f"ip -s -j link show dev {port.name}"))[0]["stats64"]
