@@ -14,6 +14,7 @@ import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
 
@@ -35,7 +36,7 @@ class Experiment(pydantic.BaseModel):
 
     topology: Text = pydantic.Field("fat-tree:k=4", description="SPEC of the fabric, or FILE.py:Class")
     switch: Text = pydantic.Field("auto", description="auto or ovs")
-    routing: Text = pydantic.Field("ecmp", description="ecmp or single")
+    routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
     workload: Text = pydantic.Field("training:stages=4,replicas=4", description="SPEC, or a file")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: int = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
@@ -80,9 +81,7 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
 
 def read_file(path: str) -> dict[str, Any]:
     """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable."""
-    from traffic.importers.text import read_text
-
-    text = read_text(path)
+    text = "\n".join(read_lines(path, "an experiment file"))
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -8,7 +8,7 @@ from math import sqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import graphs
+from tests.controllers.random_graphs import graphs
 
 from controllers.probes import plan_probes
 from controllers.routing import ROUTINGS, plan_tables

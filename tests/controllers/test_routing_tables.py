@@ -8,7 +8,7 @@ import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import graphs
+from tests.controllers.random_graphs import graphs
 
 from controllers.routing import ROUTINGS, hash_params, plan_tables
 from controllers.tables import Output, ToGroup
