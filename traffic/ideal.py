@@ -85,4 +85,6 @@ _CLOSED_FORMS: dict[str, ClosedForm] = {
     "ring reduce-scatter": formulas.ring_half_s,
     "ring all-gather": formulas.ring_half_s,
     "halving-doubling all-reduce": formulas.halving_doubling_s,
+    "double-binary-tree all-reduce": formulas.double_binary_tree_s,
+    "pairwise all-to-all": formulas.all_to_all_s,
 }
