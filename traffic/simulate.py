@@ -167,8 +167,7 @@ class _Costs:
 
     def _cost(self, source: int, destination: int, size_bytes: int) -> _Cost:
         wire = self._wire
-        path = [self._paths.undirected(link)
-                for link in self._paths.first(self._hosts[source], self._hosts[destination])]
+        path = self._paths.first_links(self._hosts[source], self._hosts[destination])
         bits = 8 * wire.frames_bytes(size_bytes)
         send_s = bits / wire.link_rate_bps(path[0]) * self._send_stretch[source]
         recv_s = bits / wire.link_rate_bps(path[-1]) * self._recv_stretch[destination]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec
 from traffic import patterns
+from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
 from traffic.collective_specs import ALGORITHMS, barrier, collective
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
@@ -21,7 +22,7 @@ def resolve_workload(text: str, setting: Setting) -> Workload:
     """The workload that `text` names, on this fabric; every slip is a BadInput of one sentence.
 
     What comes back has passed `check_schedule`. Sizes that are left out make one iteration's ideal
-    time about ten seconds. The forms are in `traffic.catalogue.WORKLOADS`.
+    time about ten seconds. The forms are in WORKLOADS.
     """
     if setting.dilation <= 0 or setting.byte_scale <= 0:
         raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
@@ -49,8 +50,7 @@ def _resolve(text: str, setting: Setting) -> Workload:
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
-    known = (*ALGORITHMS, "barrier", "pipeline", "training", "pattern", "hedera", "FILE.cm")
-    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, known)}.')
+    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
 
 
 def _job(spec: Spec, setting: Setting) -> Workload:

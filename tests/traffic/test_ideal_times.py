@@ -9,7 +9,7 @@ from emulator.errors import BadInput
 from traffic import formulas, patterns
 from traffic.collectives import chain, halving_doubling, hierarchical, pairwise, ring, tree
 from traffic.collectives.parameter_server import parameter_server
-from traffic.ideal import formula, ideal
+from traffic.ideal import formula, ideal, message_ideal_s
 from traffic.paths import Paths
 from traffic.pipeline import pipeline
 from traffic.placement import place
@@ -70,7 +70,7 @@ def test_other_collectives_within_7_percent_of_their_formulas(star16):
 
 def test_a_barrier_takes_a_round_trip_of_small_frames_per_doubling(star16):
     paths = Paths(star16)
-    path = [paths.undirected(link) for link in paths.first("h1", "h2")]
+    path = paths.first_links("h1", "h2")
     time_s = star_time_s(paths, pairwise.barrier(16))
     assert time_s == pytest.approx(4 * WIRE.one_way_s(path, 1) + WIRE.ack_s(path), rel=0.02)
 
@@ -81,7 +81,7 @@ def test_latency_bound_ring(star16, delay_s):
     wire = Wire(10e6, 1500, delay_s)
     workload, paths = job(ring.all_reduce(16, 16 * 1448), 16), Paths(star16)
     simulated = simulate(workload.schedule, workload.placement, paths, wire)
-    path = [paths.undirected(link) for link in paths.first("h1", "h2")]
+    path = paths.first_links("h1", "h2")
     delivered_s = simulated.completion_s - wire.ack_s(path)  # the formula does not wait for the last ACK
     assert delivered_s == pytest.approx(formula(workload, paths, wire), rel=0.02)
 
@@ -132,9 +132,11 @@ def test_incast_is_bound_by_the_receiver_and_a_pair_by_its_path(k4):
     assert result.ideal_s == pytest.approx(15 * 100_000 * WIRE.beta_s(), rel=0.02)
     assert result.formula_s is None and result.busiest.destination == "h16"
     schedule, placement = patterns.flows("pattern", patterns.pair(16, 0, 2), [1_000_000])
-    path = [paths.undirected(link) for link in paths.first("h1", "h3")]
+    path = paths.first_links("h1", "h3")
     result = ideal(Workload("pair", schedule, placement), paths, WIRE)
     assert result.ideal_s == pytest.approx(WIRE.ideal_fct_s(path, 1_000_000))
+    pair = Workload("pair", schedule, placement)
+    assert message_ideal_s(pair, paths, WIRE, 0, 1, 1_000_000) == pytest.approx(result.ideal_s)
 
 
 def test_an_oversubscribed_fabric_is_bound_by_its_uplinks(oversubscribed):
