@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traffic.collective_specs import ALGORITHMS
+
 
 @dataclass(frozen=True)
 class WorkloadHelp:
@@ -16,10 +18,10 @@ class WorkloadHelp:
 
 _REPEAT = (("iterations", "measured iterations", "1"), ("warmup", "iterations before them, not counted", "1"))
 _SPREAD = (("slices", "messages that a chunk is cut into, so that a step starts before the last ends",
-            "ring: up to 4, none under 8 frames; else 1"),
+            "1; what passes data on: several, none under 8 frames"),
            ("channels", "connections per pair of ranks, each with its share of the bytes", "1"))
 _PLACEMENT = ("placement", "linear: rank r on host r; random: seeded by --seed", "linear")
-_COLLECTIVE = (("ranks", "number of ranks, one a host", "all hosts"), _PLACEMENT, *_SPREAD, *_REPEAT)
+_RANKS = (("ranks", "number of ranks, one a host", "all hosts"), _PLACEMENT)
 _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
              ("activation", "bytes per microbatch between two stages, each way",
               "a quarter of a forward pass"),
@@ -27,21 +29,30 @@ _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
              ("backward", "time of its backward pass", "twice forward"), _PLACEMENT)
 
 
-def _bytes(meaning: str) -> tuple[str, str, str]:
-    return "bytes", meaning, "auto: an iteration ideally takes 10 s"
+def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],
+                example: str = "bytes=1MB") -> WorkloadHelp:
+    algorithms = tuple(ALGORITHMS[name])
+    return WorkloadHelp(name, meaning, (
+        ("algorithm", " | ".join(algorithms), algorithms[0]),
+        ("bytes", size, "auto: an iteration ideally takes 10 s"), *more, *_RANKS, *_SPREAD, *_REPEAT),
+        f"{name}:{example}")
 
 
 WORKLOADS: tuple[WorkloadHelp, ...] = (
-    WorkloadHelp("allreduce", "every rank ends with the sum of all ranks' buffers",
-                 (("algorithm", "ring or halving-doubling", "ring"), _bytes("buffer of each rank"),
-                  *_COLLECTIVE),
-                 "allreduce:algorithm=ring,bytes=1MB,ranks=16"),
-    WorkloadHelp("reducescatter", "each rank ends with its chunk of the sum",
-                 (("algorithm", "ring", "ring"), _bytes("buffer of each rank"), *_COLLECTIVE),
-                 "reducescatter:bytes=1MB"),
-    WorkloadHelp("allgather", "every rank ends with the chunks of all ranks",
-                 (("algorithm", "ring", "ring"), _bytes("all chunks together"), *_COLLECTIVE),
-                 "allgather:bytes=1MB"),
+    _collective("allreduce", "every rank ends with the sum of all ranks' buffers", "buffer of each rank",
+                ("levels", "hierarchical: 2 racks, 3 racks and pods", "2"),
+                example="algorithm=ring,bytes=1MB,ranks=16"),
+    _collective("reducescatter", "each rank ends with its chunk of the sum", "buffer of each rank"),
+    _collective("allgather", "every rank ends with the chunks of all ranks", "all chunks together"),
+    _collective("broadcast", "every rank ends with rank 0's buffer", "buffer of each rank"),
+    _collective("reduce", "rank 0 ends with the sum of all buffers", "buffer of each rank"),
+    _collective("alltoall", "each rank sends a block to every other", "all blocks of a rank together"),
+    _collective("sendrecv", "each rank sends to the next", "message of each rank"),
+    _collective("parameterserver", "workers push gradients to servers and pull the sum",
+                "gradients of a worker",
+                ("servers", "the first ranks, each with a share of the sum", "a quarter of the ranks"),
+                ("colocated", "yes: servers are workers too; no", "no"), example="bytes=1MB,servers=4"),
+    WorkloadHelp("barrier", "no rank ends before all have started", (*_RANKS, *_REPEAT), "barrier:ranks=16"),
     WorkloadHelp("pipeline", "a pipeline of stages in 1F1B order",
                  (("stages", "pipeline stages, one rank each", "4"), *_PIPELINE, *_REPEAT),
                  "pipeline:stages=4,microbatches=8,activation=100kB,forward=50ms,backward=100ms"),

@@ -15,6 +15,11 @@ def check_schedule(schedule: Schedule, hosts: int) -> None:
     negative durations, places outside the buffer, a reduce without its receive, sends and receives
     that do not match in number or size, cycles (over dependencies, triggers and messages).
     """
+    checked_dag(schedule, hosts)
+
+
+def checked_dag(schedule: Schedule, hosts: int) -> Dag:
+    """The graph of a schedule that passes `check_schedule`, which raises BadInput for any other."""
     ranks = len(schedule.ranks)
     if ranks > hosts:
         raise BadInput(f"{schedule.name}: {ranks} ranks do not fit on {hosts} hosts; use fewer ranks or "
@@ -31,6 +36,7 @@ def check_schedule(schedule: Schedule, hosts: int) -> None:
     if len(done) < len(graph.ops):
         raise BadInput(f"{schedule.name}: operations wait for one another in a circle and can never run: "
                        f"{_circle(schedule, graph, done)}.")
+    return graph
 
 
 def describe(schedule: Schedule, rank: int, index: int) -> str:

@@ -73,7 +73,8 @@ class Share:
 
     `throughput`: all flows together while all of them run (what long flows reach).
     `efficiency`: of the time; the messages of one step are under way together and a step lasts
-    until its slowest flow is done.
+    until its slowest flow is done. That is exact for rings and patterns; where partners exchange
+    step by step, fast ranks run ahead into the next step and may slow the others further.
     """
 
     throughput: Spread
@@ -107,15 +108,26 @@ def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterab
 
 
 def messages_by_step(schedule: Schedule) -> list[dict[Connection, int]]:
-    """For each (phase, step) in order of first appearance, the bytes of each connection."""
+    """Bytes of each connection in each (phase, step), in order of first appearance.
+
+    Where a phase sends slices its steps overlap, so that the whole phase counts as one step.
+    """
     steps: dict[tuple[str, int], dict[Connection, int]] = {}
+    sliced: set[str] = set()
     for rank, ops in enumerate(schedule.ranks):
         for op in ops:
             if op.kind is Kind.SEND:
                 step = steps.setdefault((op.phase, op.step), {})
                 key = (rank, op.peer, op.channel)
+                if key in step:
+                    sliced.add(op.phase)
                 step[key] = step.get(key, 0) + op.size_bytes
-    return list(steps.values())
+    together: dict[tuple[str, int], dict[Connection, int]] = {}
+    for (phase, number), step in steps.items():
+        merged = together.setdefault((phase, -1 if phase in sliced else number), {})
+        for key, size_bytes in step.items():
+            merged[key] = merged.get(key, 0) + size_bytes
+    return list(together.values())
 
 
 def _share(steps: list[dict[Connection, int]], drawn: dict[Connection, tuple[int, ...]],

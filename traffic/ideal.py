@@ -61,6 +61,13 @@ def formula(workload: Workload, paths: Paths, wire: Wire) -> float | None:
                        mean_alpha_s(workload, paths, wire), wire.beta_s(shared=True))
 
 
+def message_ideal_s(workload: Workload, paths: Paths, wire: Wire, source: int, destination: int,
+                    size_bytes: int) -> float:
+    """Ideal FCT of one message between two ranks, alone on its path: to the last byte's acknowledgement."""
+    a, b = (paths.graph.hosts[workload.placement[rank]].name for rank in (source, destination))
+    return wire.ideal_fct_s(paths.first_links(a, b), size_bytes)
+
+
 def closed_form_of(algorithm: str, ranks: int) -> ClosedForm | None:
     """(ranks, size_bytes, alpha_s, beta_s) -> seconds, for the name of a collective's schedule."""
     if algorithm == "halving-doubling all-reduce" and ranks & (ranks - 1):
@@ -75,8 +82,7 @@ def mean_alpha_s(workload: Workload, paths: Paths, wire: Wire) -> float:
     talking = {(source, destination) for source, destination, _ in pairs(workload.schedule)}
     if not talking:
         return 0.0
-    alphas = [wire.alpha_s([paths.undirected(link) for link in paths.first(hosts[a], hosts[b])])
-              for a, b in sorted(talking)]
+    alphas = [wire.alpha_s(paths.first_links(hosts[a], hosts[b])) for a, b in sorted(talking)]
     return sum(alphas) / len(alphas)
 
 
@@ -85,4 +91,6 @@ _CLOSED_FORMS: dict[str, ClosedForm] = {
     "ring reduce-scatter": formulas.ring_half_s,
     "ring all-gather": formulas.ring_half_s,
     "halving-doubling all-reduce": formulas.halving_doubling_s,
+    "double-binary-tree all-reduce": formulas.double_binary_tree_s,
+    "pairwise all-to-all": formulas.all_to_all_s,
 }

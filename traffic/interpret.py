@@ -6,8 +6,7 @@ import random
 import numpy
 
 from emulator.errors import BadInput
-from traffic.check import check_schedule
-from traffic.dag import dag
+from traffic.check import checked_dag
 from traffic.schedule import Kind, Schedule
 
 
@@ -24,8 +23,7 @@ def interpret(schedule: Schedule, buffers: numpy.ndarray, order: random.Random |
     if buffers.dtype != numpy.uint8 or buffers.shape != shape:
         raise BadInput(f"{schedule.name}: the data must be uint8 of shape {shape}, not {buffers.dtype} of "
                        f"shape {buffers.shape}.")
-    check_schedule(schedule, len(schedule.ranks))
-    graph = dag(schedule)
+    graph = checked_dag(schedule, len(schedule.ranks))
     source_of = {recv: send for send, recv in graph.match.items()}
     data = buffers.copy()
     payload: dict[int, numpy.ndarray] = {}  # by send node on the wire, by receive node once landed

@@ -40,6 +40,7 @@ class Paths:
         self.graph = graph
         self.link = {link.index: link for link in graph.links}
         self._towards: dict[str, Towards] = {}
+        self._first: dict[tuple[str, str], tuple[int, ...]] = {}
 
     def towards(self, destination: str) -> Towards:
         """The next hops of every node towards the host `destination`, found once."""
@@ -49,6 +50,11 @@ class Paths:
 
     def first(self, source: str, destination: str) -> tuple[int, ...]:
         """The directed links of one shortest path: at each node the next hop with the lowest port."""
+        if (source, destination) not in self._first:
+            self._first[source, destination] = self._walk(source, destination)
+        return self._first[source, destination]
+
+    def _walk(self, source: str, destination: str) -> tuple[int, ...]:
         towards, node, links = self.towards(destination), source, []
         if source not in towards.hops:
             raise BadInput(f"{self.graph.name}: there is no path from {source} to {destination}.")
@@ -58,9 +64,9 @@ class Paths:
             node = hop.node
         return tuple(links)
 
-    def undirected(self, directed: int) -> Link:
-        """The Link that a directed link belongs to."""
-        return self.link[directed // 2]
+    def first_links(self, source: str, destination: str) -> list[Link]:
+        """`first` as Links, from the source on."""
+        return [self.link[directed // 2] for directed in self.first(source, destination)]
 
     def _search(self, destination: str) -> Towards:
         neighbours, hosts = self.graph.neighbours, self.graph.host

@@ -8,7 +8,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 
+from emulator.errors import BadInput
 from traffic.schedule import Kind, Op, Schedule
+
+MOST_OPERATIONS = 2_000_000
+"""Six times a sliced ring over 128 ranks; beyond it memory and the start take more than anybody waits for."""
 
 
 def split(low: int, high: int, parts: int) -> list[tuple[int, int]]:
@@ -68,9 +72,14 @@ class Program:
     def __init__(self, ranks: int) -> None:
         self.ops: list[list[Op]] = [[] for _ in range(ranks)]
         self.written = [Written() for _ in range(ranks)]
+        self._room = MOST_OPERATIONS
         self._messages: defaultdict[tuple[int, int, int], int] = defaultdict(int)
 
     def append(self, rank: int, op: Op) -> int:
+        self._room -= 1
+        if self._room < 0:
+            raise BadInput(f"the schedule needs more than {MOST_OPERATIONS} operations; use fewer ranks, "
+                           "slices, channels or microbatches.")
         self.ops[rank].append(op)
         return len(self.ops[rank]) - 1
 

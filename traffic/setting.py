@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from emulator.errors import BadInput
-from emulator.specs import whole
+from emulator.specs import Spec, take, whole
 from emulator.units import parse_size, parse_time
 from topologies.graph import Graph
 from traffic.paths import Paths
@@ -41,6 +41,16 @@ class Setting:
     @property
     def hosts(self) -> int:
         return len(self.graph.hosts)
+
+
+def values(spec: Spec, known: dict[str, Callable[[str], object]],
+           defaults: dict[str, object]) -> dict[str, object]:
+    """All `known` parameters of a workload's spec, and iterations and warmup; those left out come from
+    `defaults`, or are None."""
+    what = f"workload {spec.name}"
+    known = {**known, "iterations": count(f"{what}: iterations", 1, 100_000),
+             "warmup": count(f"{what}: warmup", 0, 100_000)}
+    return {**dict.fromkeys(known), "iterations": 1, **defaults, **take(spec, "workload", known)}
 
 
 def count(what: str, least: int, most: int = 1_000_000) -> Callable[[str], int]:

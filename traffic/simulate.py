@@ -8,6 +8,7 @@ leaves out, the links shared inside the fabric, is the bound of `load.busiest`.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from dataclasses import dataclass
 
 from traffic.dag import dag
@@ -31,12 +32,14 @@ class Simulated:
 def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire: Wire) -> Simulated:
     """Run a checked schedule on the fabric of `paths` with nobody else on it.
 
-    Messages of one host leave in the order in which they become ready.
+    The messages of one connection leave in the order in which they become ready; a host serves its
+    connections in turn, as sockets share a link.
     """
     graph = dag(schedule)
     costs = _Costs(schedule, placement, paths, wire)
     waits, end_s = graph.waits.copy(), [0.0] * len(graph.ops)
-    send_free_s, recv_free_s = [0.0] * len(placement), [0.0] * len(placement)
+    queues = [_Turns() for _ in placement]
+    recv_free_s = [0.0] * len(placement)
     events: list[tuple[float, int, int, int, float]] = []  # (time, order of creation, what, node, value)
     made = 0
 
@@ -45,15 +48,30 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
         made += 1
         heapq.heappush(events, (time_s, made, what, node, value))
 
+    def cost(node: int) -> _Cost:
+        op = graph.ops[node]
+        return costs.of(graph.rank[node], op.peer, op.size_bytes)
+
+    def leave(node: int, now_s: float) -> None:
+        its, turns = cost(node), queues[graph.rank[node]]
+        turns.free_s = now_s + its.send_s
+        later(now_s + its.alpha_s, _ARRIVES, node, now_s + its.alone_s)
+        if turns.waiting:
+            later(turns.free_s, _FREE, node)
+
     def start(ready: list[int], now_s: float) -> None:
         """Start these nodes, and all that end at once and what they release."""
         for node in ready:  # grows while it is walked
-            op, rank = graph.ops[node], graph.rank[node]
+            op = graph.ops[node]
             if op.kind is Kind.SEND:
-                cost = costs.of(rank, op.peer, op.size_bytes)
-                leaves_s = max(now_s, send_free_s[rank])
-                send_free_s[rank] = leaves_s + cost.send_s
-                later(leaves_s + cost.alpha_s, _ARRIVES, node, leaves_s + cost.alone_s)
+                turns = queues[graph.rank[node]]
+                if turns.waiting:
+                    turns.put((op.peer, op.channel), node)
+                elif now_s < turns.free_s:
+                    turns.put((op.peer, op.channel), node)
+                    later(turns.free_s, _FREE, node)
+                else:
+                    leave(node, now_s)
             elif op.duration_s:
                 later(now_s + op.duration_s, _ENDS, node)
             else:
@@ -73,14 +91,15 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
     start([node for node, count in enumerate(waits) if not count], 0.0)
     while events:
         now_s, _, what, node, value = heapq.heappop(events)
-        op, rank = graph.ops[node], graph.rank[node]
-        if what == _ARRIVES:  # the first byte meets the receiver's link; value: when it would end alone
-            cost = costs.of(rank, op.peer, op.size_bytes)
-            recv_free_s[op.peer] = max(now_s, recv_free_s[op.peer]) + cost.recv_s
-            later(max(recv_free_s[op.peer], value), _DELIVERED, node)
+        if what == _FREE:  # the link of this node's host, and somebody waits for it
+            leave(queues[graph.rank[node]].take(), now_s)
+        elif what == _ARRIVES:  # the first byte meets the receiver's link; value: when it would end alone
+            peer = graph.ops[node].peer
+            recv_free_s[peer] = max(now_s, recv_free_s[peer]) + cost(node).recv_s
+            later(max(recv_free_s[peer], value), _DELIVERED, node)
         elif what == _DELIVERED:
             start(release([graph.match[node]]), now_s)
-            later(now_s + costs.of(rank, op.peer, op.size_bytes).ack_s, _ENDS, node)
+            later(now_s + cost(node).ack_s, _ENDS, node)
         else:
             end_s[node] = now_s
             start(release(graph.followers[node], unless=graph.match.get(node, -1)), now_s)
@@ -89,7 +108,27 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
     return Simulated(by_rank, max(end_s, default=0.0))
 
 
-_ARRIVES, _DELIVERED, _ENDS = range(3)
+_FREE, _ARRIVES, _DELIVERED, _ENDS = range(4)
+
+
+class _Turns:
+    """One host's sending link: when it is free, and a queue for each connection, served in turn."""
+
+    def __init__(self) -> None:
+        self.free_s = 0.0
+        self.waiting: dict[tuple[int, int], deque[int]] = {}  # in the order of their turns
+
+    def put(self, connection: tuple[int, int], node: int) -> None:
+        self.waiting.setdefault(connection, deque()).append(node)
+
+    def take(self) -> int:
+        """The next message of the connection whose turn it is; it goes to the end of the turns."""
+        connection = next(iter(self.waiting))
+        queue = self.waiting.pop(connection)
+        node = queue.popleft()
+        if queue:
+            self.waiting[connection] = queue
+        return node
 
 
 @dataclass(frozen=True)
@@ -128,8 +167,7 @@ class _Costs:
 
     def _cost(self, source: int, destination: int, size_bytes: int) -> _Cost:
         wire = self._wire
-        path = [self._paths.undirected(link)
-                for link in self._paths.first(self._hosts[source], self._hosts[destination])]
+        path = self._paths.first_links(self._hosts[source], self._hosts[destination])
         bits = 8 * wire.frames_bytes(size_bytes)
         send_s = bits / wire.link_rate_bps(path[0]) * self._send_stretch[source]
         recv_s = bits / wire.link_rate_bps(path[-1]) * self._recv_stretch[destination]

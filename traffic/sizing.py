@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traffic.ideal import bounds_s
+from traffic.ideal import bounds_s, closed_form_of
 from traffic.patterns import Pairs
 from traffic.pipeline import pipeline
 from traffic.schedule import Schedule, Workload
@@ -17,29 +17,34 @@ from traffic.simulate import simulate
 from traffic.training import training
 
 GOAL_S = 10.0
-MOST_SLICES = 4
 LEAST_SLICE_FRAMES = 8
 
 
-def slices_for(size_bytes: int, ranks: int, setting: Setting) -> int:
-    """How often to slice a rank's chunk: up to four times, no slice under eight full frames.
+def slices_for(message_bytes: int, most: int, setting: Setting) -> int:
+    """How often to slice a message: up to `most` times, no slice under eight full frames.
 
     Smaller slices cost a wake-up of the engine each and hide no more delay.
     """
-    frames = size_bytes // ranks // setting.wire.payload_bytes
-    return max(1, min(MOST_SLICES, frames // LEAST_SLICE_FRAMES))
+    frames = message_bytes // setting.wire.payload_bytes
+    return max(1, min(most, frames // LEAST_SLICE_FRAMES))
 
 
-def collective_bytes(build: Callable[[int], Workload], ranks: int, setting: Setting) -> int:
-    """The size at which `build(size_bytes)` ideally takes GOAL_S, a multiple of `ranks`.
+def collective_bytes(build: Callable[[int, int], Workload], ranks: int, slices: int,
+                     setting: Setting) -> int:
+    """The size at which `build(size_bytes, slices)` ideally takes GOAL_S, a multiple of `ranks`.
 
     Closed forms and simulations are affine in the size, the busiest link's time is proportional to
     it; two trials tell both. Where delays alone take that long, a chunk is still one full frame.
     """
     least = ranks * setting.wire.payload_bytes
     small, large = 20 * least, 40 * least
-    (small_s, busiest_s), (large_s, _) = (
-        bounds_s(build(size), setting.paths, setting.wire) for size in (small, large))
+    trial = build(small, 1)
+    if closed_form_of(trial.schedule.name, ranks):
+        slices = 1  # makes no difference to a closed form
+    elif slices > 1:
+        trial = build(small, slices)
+    small_s, busiest_s = bounds_s(trial, setting.paths, setting.wire)
+    large_s, _ = bounds_s(build(large, slices), setting.paths, setting.wire)
     size_bytes = min(small + (GOAL_S - small_s) * (large - small) / (large_s - small_s),
                      small * GOAL_S / busiest_s)
     return max(least, round(size_bytes / ranks) * ranks)

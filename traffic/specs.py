@@ -1,41 +1,28 @@
 """The --workload option: from text to a Workload that is sized, placed and checked."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from emulator.errors import BadInput, nearest
-from emulator.specs import Spec, parse_spec, take
+from emulator.specs import Spec, parse_spec
 from traffic import patterns
+from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
-from traffic.collectives import halving_doubling, ring
+from traffic.collective_specs import ALGORITHMS, barrier, collective
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
 from traffic.placement import place
-from traffic.schedule import Collective, Schedule, Workload
-from traffic.setting import Setting, count, duration, size
-from traffic.sizing import Figures, collective_bytes, job, pattern_bytes, slices_for
-
-Builder = Callable[[int, int, int, int], Schedule]
-"""(ranks, size_bytes, slices, channels) -> schedule"""
-
-ALGORITHMS: dict[str, dict[str, Builder]] = {
-    "allreduce": {"ring": ring.all_reduce, "halving-doubling": halving_doubling.all_reduce},
-    "reducescatter": {"ring": ring.reduce_scatter},
-    "allgather": {"ring": ring.all_gather},
-}
-SLICED = {"ring"}
-"""Algorithms that pass on what they receive and so gain from slices; exchanges between partners, where
-a step needs all of the last one, only get more messages."""
-COLLECTIVE = {"allreduce": "all-reduce", "reducescatter": "reduce-scatter", "allgather": "all-gather"}
+from traffic.schedule import Workload
+from traffic.setting import Setting, count, duration, size, values
+from traffic.sizing import Figures, job, pattern_bytes, slices_for
 
 
 def resolve_workload(text: str, setting: Setting) -> Workload:
     """The workload that `text` names, on this fabric; every slip is a BadInput of one sentence.
 
     What comes back has passed `check_schedule`. Sizes that are left out make one iteration's ideal
-    time about ten seconds. The forms are in `traffic.catalogue.WORKLOADS`.
+    time about ten seconds. The forms are in WORKLOADS.
     """
     if setting.dilation <= 0 or setting.byte_scale <= 0:
         raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
@@ -58,43 +45,12 @@ def _resolve(text: str, setting: Setting) -> Workload:
         return _pattern(parse_spec(f"{name}:{rest}", "workload"), setting)
     spec = parse_spec(text, "workload")
     if spec.name in ALGORITHMS:
-        return _collective(spec, setting)
+        return collective(spec, setting)
+    if spec.name == "barrier":
+        return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
-    known = (*ALGORITHMS, "pipeline", "training", "pattern", "hedera", "FILE.cm")
-    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, known)}.')
-
-
-def _values(spec: Spec, setting: Setting, known: dict[str, Callable[[str], object]],
-            defaults: dict[str, object]) -> dict[str, object]:
-    """The parameters of `spec`, those left out from `defaults` (None where it has none)."""
-    what = f"workload {spec.name}"
-    known = {**known, "iterations": count(f"{what}: iterations", 1, 100_000),
-             "warmup": count(f"{what}: warmup", 0, 100_000)}
-    return {**dict.fromkeys(known), "iterations": 1, **defaults, **take(spec, "workload", known)}
-
-
-def _collective(spec: Spec, setting: Setting) -> Workload:
-    what, algorithms = f"workload {spec.name}", ALGORITHMS[spec.name]
-    v = _values(spec, setting, {
-        "algorithm": str, "bytes": size(f"{what}: bytes", setting), "ranks": count(f"{what}: ranks", 2),
-        "placement": str, "slices": count(f"{what}: slices", 1, 1024),
-        "channels": count(f"{what}: channels", 1, 64)},
-        {"algorithm": "ring", "ranks": setting.hosts, "placement": "linear", "channels": 1, "warmup": 1})
-    if v["algorithm"] not in algorithms:
-        raise BadInput(f'{what} has no algorithm "{v["algorithm"]}"{nearest(v["algorithm"], algorithms)}.')
-    ranks, channels, build = v["ranks"], v["channels"], algorithms[v["algorithm"]]
-    if ranks < 2:
-        raise BadInput(f"{what}: {setting.graph.name} has {ranks} host; at least 2 ranks are needed.")
-    placement = place(v["placement"], ranks, setting.hosts, setting.seed)
-
-    def sized(size_bytes: int, slices: int = 1) -> Workload:
-        return Workload(spec.name, build(ranks, size_bytes, slices, channels), placement, v["iterations"],
-                        v["warmup"], Collective(COLLECTIVE[spec.name], size_bytes))
-
-    size_bytes = v["bytes"] or collective_bytes(sized, ranks, setting)
-    default_slices = slices_for(size_bytes, ranks, setting) if v["algorithm"] in SLICED else 1
-    return sized(size_bytes, v["slices"] or default_slices)
+    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
 
 
 def _job(spec: Spec, setting: Setting) -> Workload:
@@ -107,8 +63,8 @@ def _job(spec: Spec, setting: Setting) -> Workload:
     if is_training:
         known |= {"replicas": count(f"{what}: replicas", 1), "gradient": size(f"{what}: gradient", setting),
                   "slices": count(f"{what}: slices", 1, 1024), "channels": count(f"{what}: channels", 1, 64)}
-    v = _values(spec, setting, known, {"stages": min(4, setting.hosts), "microbatches": 8, "warmup": 1,
-                                       "placement": "linear", "channels": 1})
+    v = values(spec, known, {"stages": min(4, setting.hosts), "microbatches": 8, "warmup": 1,
+                             "placement": "linear", "channels": 1})
     stages = v["stages"]
     replicas = (v["replicas"] or max(1, setting.hosts // stages)) if is_training else 1
     if stages * replicas < 2:
@@ -116,7 +72,7 @@ def _job(spec: Spec, setting: Setting) -> Workload:
     placement = place(v["placement"], stages * replicas, setting.hosts, setting.seed)
     figures = Figures(v["activation"], v.get("gradient"), v["forward"], v["backward"])
     filled = job(stages, replicas, v["microbatches"], figures, is_training, placement, setting)
-    slices = v.get("slices") or slices_for(filled.gradient_bytes, replicas, setting)
+    slices = v.get("slices") or slices_for(filled.gradient_bytes // replicas // v["channels"], 4, setting)
     schedule = filled.schedule(slices, v["channels"])
     return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"])
 
@@ -124,7 +80,7 @@ def _job(spec: Spec, setting: Setting) -> Workload:
 def _pattern(spec: Spec, setting: Setting) -> Workload:
     what, hosts = "workload pattern", setting.hosts
     kinds = ("stride", "pair", "incast", "random-bijection")
-    v = _values(spec, setting, {
+    v = values(spec, {
         "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
         "random-bijection": _yes, "bytes": size(f"{what}: bytes", setting),
         "flows": count(f"{what}: flows", 1, 1024)}, {"flows": 1, "warmup": 0})

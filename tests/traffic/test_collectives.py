@@ -32,7 +32,7 @@ def sent_by(schedule: Schedule) -> list[int]:
 
 
 def execute(schedule: Schedule, data: numpy.ndarray) -> numpy.ndarray:
-    """The result of the most unkind execution: in random order, what is sent being read at the last moment."""
+    """The result of the most unkind execution: random order, and what is sent read at the last moment."""
     return interpret(schedule, data, random.Random(len(schedule.ranks)), late=True)
 
 
@@ -222,7 +222,8 @@ def test_hierarchical_sends_one_share_of_a_rack_over_its_border():
 
 
 @pytest.mark.parametrize("tree, says", [([[0, 1], 2], "equally deep"), ([[0, 1], []], "equally deep"),
-                                        ([[0, 1], [1, 2]], "each of 0 to 3 once"), ([[0], [2]], "0 to 1 once")])
+                                        ([[0, 1], [1, 2]], "each of 0 to 3 once"),
+                                        ([[0], [2]], "0 to 1 once")])
 def test_hierarchical_refusals(tree, says):
     with pytest.raises(BadInput, match=says):
         hierarchical.all_reduce(tree, 100)

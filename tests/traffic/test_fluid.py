@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from emulator.errors import BadInput
 from traffic import patterns
-from traffic.collectives import halving_doubling, ring
-from traffic.fluid import expected_share, max_min
+from traffic.collectives import halving_doubling, ring, tree
+from traffic.fluid import expected_share, max_min, messages_by_step
 from traffic.paths import Paths
 from traffic.placement import place
 from traffic.schedule import Schedule, Workload
@@ -69,6 +69,16 @@ def test_a_ring_in_rack_order_meets_nobody_and_in_random_order_falls_to_its_slow
 def test_halving_doubling_with_the_nearest_first_loses_less_than_half(paths):
     share = expected_share(job(halving_doubling.all_reduce(16, 160_000), "linear"), paths, "ecmp", range(50))
     assert 0.55 < share.efficiency.mean < share.throughput.mean < 1
+
+
+def test_slices_make_the_steps_of_a_phase_overlap(paths):
+    """A ring's flows are the same in every step; a tree's levels meet each other once it is sliced."""
+    for slices in (1, 4):
+        share = expected_share(job(ring.all_reduce(16, 160_000, slices), "random"), paths, "ecmp", range(20))
+        assert share == expected_share(job(ring.all_reduce(16, 160_000), "random"), paths, "ecmp", range(20))
+    steps = messages_by_step(tree.all_reduce(16, 160_000))
+    assert len(steps) == 8 and len(messages_by_step(tree.all_reduce(16, 160_000, 4))) == 1
+    assert sum(sum(step.values()) for step in steps) == 2 * 15 * 160_000
 
 
 def test_an_incast_loses_nothing_in_the_fabric(paths):

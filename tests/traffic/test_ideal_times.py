@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from emulator.errors import BadInput
 from traffic import formulas, patterns
-from traffic.collectives import halving_doubling, ring
-from traffic.ideal import formula, ideal
+from traffic.collectives import chain, halving_doubling, hierarchical, pairwise, ring, tree
+from traffic.collectives.parameter_server import parameter_server
+from traffic.ideal import formula, ideal, message_ideal_s
 from traffic.paths import Paths
 from traffic.pipeline import pipeline
 from traffic.placement import place
@@ -42,13 +43,45 @@ def test_halving_doubling_simulation_within_2_percent_of_the_formula(k4, ranks):
     assert simulated.completion_s == pytest.approx(formula(workload, paths, WIRE), rel=0.02)
 
 
+def star_time_s(paths, schedule):
+    return simulate(schedule, place("linear", len(schedule.ranks), 16, 0), paths, WIRE).completion_s
+
+
+def test_other_collectives_within_7_percent_of_their_formulas(star16):
+    paths, size_bytes, beta_s = Paths(star16), 1_000_000, WIRE.beta_s(shared=True)
+    alpha_s = 8 * 1514 / 10e6
+    racks = [[4 * rack + i for i in range(4)] for rack in range(4)]
+    rings = star_time_s(paths, hierarchical.all_reduce(racks, size_bytes))
+    assert rings == pytest.approx(formulas.hierarchical_s(4, 4, size_bytes, alpha_s, beta_s), rel=0.07)
+    blocks = star_time_s(paths, pairwise.all_to_all(16, size_bytes))
+    assert blocks == pytest.approx(formulas.all_to_all_s(16, size_bytes, alpha_s, beta_s), rel=0.02)
+    trees = star_time_s(paths, tree.all_reduce(16, size_bytes, slices=40))
+    assert trees == pytest.approx(formulas.double_binary_tree_s(16, size_bytes, alpha_s, beta_s), rel=0.07)
+    for servers in (2, 4, 8):
+        pushed = star_time_s(paths, parameter_server(16, servers, size_bytes))
+        want_s = formulas.parameter_server_s(16 - servers, servers, size_bytes, alpha_s, WIRE.beta_s())
+        assert pushed == pytest.approx(want_s, rel=0.07)
+        sliced = star_time_s(paths, parameter_server(16, servers, size_bytes, slices=4))
+        assert sliced < pushed  # slices let workers pull while others still push
+    for down in (chain.broadcast, chain.reduce):  # one buffer long, and a slice for each further rank
+        time_s = star_time_s(paths, down(16, size_bytes, slices=50))
+        assert time_s == pytest.approx(size_bytes * (1 + 14 / 50) * beta_s + 15 * alpha_s, rel=0.05)
+
+
+def test_a_barrier_takes_a_round_trip_of_small_frames_per_doubling(star16):
+    paths = Paths(star16)
+    path = paths.first_links("h1", "h2")
+    time_s = star_time_s(paths, pairwise.barrier(16))
+    assert time_s == pytest.approx(4 * WIRE.one_way_s(path, 1) + WIRE.ack_s(path), rel=0.02)
+
+
 @pytest.mark.parametrize("delay_s", [0.0, 0.002])
 def test_latency_bound_ring(star16, delay_s):
     """One frame a chunk: here the delays are most of the time and must be right too."""
     wire = Wire(10e6, 1500, delay_s)
     workload, paths = job(ring.all_reduce(16, 16 * 1448), 16), Paths(star16)
     simulated = simulate(workload.schedule, workload.placement, paths, wire)
-    path = [paths.undirected(link) for link in paths.first("h1", "h2")]
+    path = paths.first_links("h1", "h2")
     delivered_s = simulated.completion_s - wire.ack_s(path)  # the formula does not wait for the last ACK
     assert delivered_s == pytest.approx(formula(workload, paths, wire), rel=0.02)
 
@@ -99,9 +132,11 @@ def test_incast_is_bound_by_the_receiver_and_a_pair_by_its_path(k4):
     assert result.ideal_s == pytest.approx(15 * 100_000 * WIRE.beta_s(), rel=0.02)
     assert result.formula_s is None and result.busiest.destination == "h16"
     schedule, placement = patterns.flows("pattern", patterns.pair(16, 0, 2), [1_000_000])
-    path = [paths.undirected(link) for link in paths.first("h1", "h3")]
+    path = paths.first_links("h1", "h3")
     result = ideal(Workload("pair", schedule, placement), paths, WIRE)
     assert result.ideal_s == pytest.approx(WIRE.ideal_fct_s(path, 1_000_000))
+    pair = Workload("pair", schedule, placement)
+    assert message_ideal_s(pair, paths, WIRE, 0, 1, 1_000_000) == pytest.approx(result.ideal_s)
 
 
 def test_an_oversubscribed_fabric_is_bound_by_its_uplinks(oversubscribed):

@@ -19,7 +19,8 @@ from traffic.schedule import Kind
 from traffic.simulate import simulate
 from traffic.wire import Wire
 
-DATA = Path(os.environ.get("TRAFFIC_DATA", "/work/shared/data"))
+# public files, which are not part of this repository
+DATA = Path(os.environ.get("TRAFFIC_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real_files = pytest.mark.skipif(not (DATA / "htsim").is_dir(), reason=f"no public traffic files in {DATA}")
 
 CHAIN = """# a chain, a fan and a barrier

@@ -34,7 +34,7 @@ def test_first_paths_are_shortest_and_connected(fabric, request):
             node = source.name
             links = paths.first(source.name, destination.name)
             for directed in links:
-                link = paths.undirected(directed)
+                link = paths.link[directed // 2]
                 start, end = (link.b, link.a) if directed % 2 else (link.a, link.b)
                 assert start == node
                 node = end
@@ -143,7 +143,7 @@ def by_frames(wire, path, size_bytes):
 def test_one_way_time_against_frame_by_frame(oversubscribed, size_bytes, destination, delay_s):
     wire = Wire(10e6, 1500, delay_s)
     paths = Paths(oversubscribed)
-    path = [paths.undirected(link) for link in paths.first("h1", f"h{destination + 1}")]
+    path = paths.first_links("h1", f"h{destination + 1}")
     exact = by_frames(wire, path, size_bytes)
     # a short last frame may catch up on slower links: at most a frame on each link after the first
     assert exact <= wire.one_way_s(path, size_bytes) + 1e-12
@@ -154,7 +154,7 @@ def test_one_way_time_against_frame_by_frame(oversubscribed, size_bytes, destina
 
 def test_ideal_fct_of_one_long_flow(k4):
     wire, paths = Wire(5e6, 1500), Paths(k4)
-    path = [paths.undirected(link) for link in paths.first("h1", "h16")]
+    path = paths.first_links("h1", "h16")
     size_bytes = 10 * 5_000_000 * 1448 // 1514 // 8
     assert wire.ideal_fct_s(path, size_bytes) == pytest.approx(10.0, rel=2e-3)
     assert wire.ack_s(path) == pytest.approx(6 * 8 * 66 / 5e6)

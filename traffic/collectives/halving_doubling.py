@@ -23,10 +23,11 @@ def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) 
     distances = fold.distances
     for kept, out in fold.pairs:
         program.add(out, kept, 0, size_bytes, step=0, **cut)
+    half = fold.first_step + len(distances)
     write_halving(program, fold.members, bounds, distances, first_step=fold.first_step, **cut)
-    write_doubling(program, fold.members, bounds, distances, first_step=fold.first_step + len(distances), **cut)
+    write_doubling(program, fold.members, bounds, distances, first_step=half, **cut)
     for kept, out in fold.pairs:
-        program.copy(kept, out, 0, size_bytes, step=fold.first_step + 2 * len(distances), **cut)
+        program.copy(kept, out, 0, size_bytes, step=half + len(distances), **cut)
     return program.schedule("halving-doubling all-reduce", size_bytes)
 
 

@@ -24,6 +24,7 @@ def parameter_server(ranks: int, servers: int, size_bytes: int, slices: int = 1,
         raise BadInput(f"parameter server: {servers} servers among {ranks} ranks leave no worker; use 1 to "
                        f"{ranks if colocated else ranks - 1}.")
     program, shares = Program(ranks), split(0, size_bytes, servers)
+    cut = {"slices": slices, "channels": channels}
     workers = range(ranks) if colocated else range(servers, ranks)
     # position by position, so that a server's list takes the workers in turn
     for phase, write in (("push", program.add), ("pull", program.copy)):
@@ -32,5 +33,5 @@ def parameter_server(ranks: int, servers: int, size_bytes: int, slices: int = 1,
                 server = (worker + position) % servers
                 if server != worker:
                     ends = (worker, server) if phase == "push" else (server, worker)
-                    write(*ends, *shares[server], slices=slices, channels=channels, phase=phase, step=position)
+                    write(*ends, *shares[server], phase=phase, step=position, **cut)
     return program.schedule("parameter server", size_bytes)
