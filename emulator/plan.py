@@ -97,7 +97,7 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
         if rate_bps > 100 * RATES["gbit"]:
             raise BadInput(f'--rate "{experiment.rate}" is more than any kernel forwards; emulate a slower '
                            "wire with --dilation K.")
-    return at(rate_bps), Wire(rate_bps, experiment.mtu)
+    return at(rate_bps), Wire.shaped(rate_bps, experiment.mtu)
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:

@@ -1,6 +1,7 @@
 """From what a run brought back to what the bundle says: flows, summary. Pure; definitions in interfaces.
 
-FCT = last byte acknowledged - start; slowdown = FCT / FCT alone on the path; collective time = barrier to
+FCT = last byte acknowledged - start; slowdown = FCT / FCT alone on the path (the connection's least round
+trip, and the time of the bytes beyond the shaper's burst at the slowest link); collective time = barrier to
 barrier, the largest over ranks; algbw and busbw as nccl-tests defines them.
 """
 from __future__ import annotations
@@ -59,6 +60,7 @@ def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
     shortest = Paths(plan.graph)
     ideal: dict[tuple[ConnectionKey, int], float] = {}
     hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
+    base_rtt_s = {c.key: c.info.min_rtt_s for c in outcome.engine.connections}
     listed = []
     for message in sorted(outcome.engine.messages, key=lambda m: m.start_s):
         key = ConnectionKey(message.src, message.dst, message.channel)
@@ -66,7 +68,7 @@ def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
         if (key, message.size_bytes) not in ideal:
             crossed = _crossed(path, links) or [
                 shortest.undirected(link) for link in shortest.first(hosts[key.src], hosts[key.dst])]
-            ideal[key, message.size_bytes] = plan.wire.ideal_fct_s(crossed, message.size_bytes)
+            ideal[key, message.size_bytes] = plan.wire.ideal_fct_s(crossed, message.size_bytes) + base_rtt_s[key]
         alone = ideal[key, message.size_bytes]
         fct = message.acked_s - message.start_s
         listed.append(Flow(

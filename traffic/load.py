@@ -84,7 +84,7 @@ def busiest(load: numpy.ndarray, graph: Graph, wire: Wire) -> Busiest | None:
         for way, (source, destination) in enumerate(((link.a, link.b), (link.b, link.a))):
             data, opposite = load[link.index, way], load[link.index, 1 - way]
             frames = data * wire.frame_bytes / wire.payload_bytes + opposite * wire.ack_bytes_per_byte
-            time_s = float(8 * frames / wire.link_rate_bps(link))
+            time_s = float(8 * max(0.0, frames - wire.burst_bytes) / wire.link_rate_bps(link))
             if data and (worst is None or time_s > worst.time_s * (1 + 1e-12)):
                 worst = Busiest(link, source, destination, float(data), time_s)
     return worst

@@ -32,7 +32,7 @@ class Setting:
 
     @cached_property
     def wire(self) -> Wire:
-        return Wire(self.rate_bps, self.mtu, self.delay_s)
+        return Wire.shaped(self.rate_bps, self.mtu, self.delay_s)
 
     @cached_property
     def paths(self) -> Paths:

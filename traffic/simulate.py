@@ -8,6 +8,7 @@ leaves out, the links shared inside the fabric, is the bound of `load.busiest`.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
     costs = _Costs(schedule, placement, paths, wire)
     waits, end_s = graph.waits.copy(), [0.0] * len(graph.ops)
     queues = [_Turns() for _ in placement]
-    recv_free_s = [0.0] * len(placement)
+    recv_free_s = [-math.inf] * len(placement)
     events: list[tuple[float, int, int, int, float]] = []  # (time, order of creation, what, node, value)
     made = 0
 
@@ -54,8 +55,10 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
 
     def leave(node: int, now_s: float) -> None:
         its, turns = cost(node), queues[graph.rank[node]]
-        turns.free_s = now_s + its.send_s
-        later(now_s + its.alpha_s, _ARRIVES, node, now_s + its.alone_s)
+        # a link that was idle is ahead by its burst
+        turns.free_s = max(turns.free_s, now_s - wire.burst_s) + its.send_s
+        left_s = max(now_s, turns.free_s)
+        later(now_s + its.alpha_s, _ARRIVES, node, max(now_s + its.alone_s, left_s + its.alpha_s))
         if turns.waiting:
             later(turns.free_s, _FREE, node)
 
@@ -95,7 +98,7 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
             leave(queues[graph.rank[node]].take(), now_s)
         elif what == _ARRIVES:  # the first byte meets the receiver's link; value: when it would end alone
             peer = graph.ops[node].peer
-            recv_free_s[peer] = max(now_s, recv_free_s[peer]) + cost(node).recv_s
+            recv_free_s[peer] = max(now_s - wire.burst_s, recv_free_s[peer]) + cost(node).recv_s
             later(max(recv_free_s[peer], value), _DELIVERED, node)
         elif what == _DELIVERED:
             start(release([graph.match[node]]), now_s)
@@ -115,7 +118,7 @@ class _Turns:
     """One host's sending link: when it is free, and a queue for each connection, served in turn."""
 
     def __init__(self) -> None:
-        self.free_s = 0.0
+        self.free_s = -math.inf
         self.waiting: dict[tuple[int, int], deque[int]] = {}  # in the order of their turns
 
     def put(self, connection: tuple[int, int], node: int) -> None:
@@ -172,5 +175,5 @@ class _Costs:
         send_s = bits / wire.link_rate_bps(path[0]) * self._send_stretch[source]
         recv_s = bits / wire.link_rate_bps(path[-1]) * self._recv_stretch[destination]
         alpha_s = wire.alpha_s(path, wire.first_frame_bytes(size_bytes))
-        alone_s = max(wire.one_way_s(path, size_bytes), alpha_s + send_s)
+        alone_s = max(wire.one_way_s(path, size_bytes), alpha_s + send_s - wire.burst_s)
         return _Cost(send_s, recv_s, alpha_s, alone_s, wire.ack_s(path))

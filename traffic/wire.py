@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emulator.errors import BadInput
+from emulator.fabric.link import shape
 from emulator.fabric.spec import ETHERNET_BYTES
 from topologies.graph import Link
 
@@ -21,11 +22,29 @@ ACK_EVERY = 2
 
 @dataclass(frozen=True)
 class Wire:
-    """How links carry messages: `rate_bps` of a host link, IP `mtu` in bytes, `delay_s` of each link."""
+    """How links carry messages: `rate_bps` of a host link, IP `mtu` in bytes, `delay_s` of each link.
+
+    A wire of the textbook stores a frame at every switch before sending it on (`store_and_forward`).
+    A shaped one, as `shaped` gives it, does not: see there.
+    """
 
     rate_bps: float
     mtu: int
     delay_s: float = 0.0
+    store_and_forward: bool = True
+    burst_bytes: int = 0
+
+    @classmethod
+    def shaped(cls, rate_bps: float, mtu: int, delay_s: float = 0.0) -> Wire:
+        """The wire that a token bucket (HTB, net/sched/sch_htb.c) makes of a port.
+
+        It lets a frame go at the beginning of its time on the wire, not at the end, so that an idle
+        path costs no frame time per switch (cut-through), and a port that was idle sends
+        `burst_bytes` (its burst and one frame) at once. Measured over 5 userspace switches at
+        500 kb/s, where a full frame takes 24 ms: a one-frame message and its acknowledgement 2 ms.
+        """
+        burst = shape(rate_bps, mtu, mtu + ETHERNET_BYTES).burst_bytes
+        return cls(rate_bps, mtu, delay_s, store_and_forward=False, burst_bytes=burst + mtu + ETHERNET_BYTES)
 
     def __post_init__(self) -> None:
         if self.mtu <= HEADER_BYTES:
@@ -57,6 +76,11 @@ class Wire:
         """Seconds per byte of data at a host link."""
         return 8 / (self.rate_bps * self.goodput_ratio(shared))
 
+    @property
+    def burst_s(self) -> float:
+        """What an idle host link sends at once, as time on it."""
+        return 8 * self.burst_bytes / self.rate_bps
+
     def link_rate_bps(self, link: Link) -> float:
         return self.rate_bps * link.speed
 
@@ -74,6 +98,8 @@ class Wire:
         its source to its last bit arriving. Each link adds its delay, each switch on the way stores
         the frame and sends it again at the rate of its link; the first link's time is in beta.
         """
+        if not self.store_and_forward:
+            return len(path) * self.delay_s
         bits = 8 * (self.frame_bytes if frame_bytes is None else frame_bytes)
         return len(path) * self.delay_s + sum(bits / self.link_rate_bps(link) for link in path[1:])
 
@@ -82,6 +108,9 @@ class Wire:
 
         Every frame passes the slowest link; the first one also passes all others, in turn.
         """
+        if not self.store_and_forward:
+            beyond_bits = 8 * max(0, self.frames_bytes(size_bytes) - self.burst_bytes)
+            return beyond_bits / min(self.link_rate_bps(link) for link in path) + self.alpha_s(path)
         first = self.first_frame_bytes(size_bytes)
         rest_bits = 8 * (self.frames_bytes(size_bytes) - first)
         slowest = min(self.link_rate_bps(link) for link in path)
@@ -89,6 +118,8 @@ class Wire:
 
     def ack_s(self, path: Sequence[Link]) -> float:
         """An acknowledgement's way back over `path` (given in the data's direction)."""
+        if not self.store_and_forward:
+            return self.alpha_s(path)
         return 8 * ACK_BYTES / self.link_rate_bps(path[-1]) + self.alpha_s(tuple(reversed(path)), ACK_BYTES)
 
     def ideal_fct_s(self, path: Sequence[Link], size_bytes: int) -> float:

@@ -17,7 +17,7 @@ from emulator.units import show_rate, show_size, show_time
 RATE_TOLERANCE = 0.01
 GAP_P90_LIMIT = 0.10
 IDLE_LIMIT = 0.35       # Handigol et al. (Mininet-HiFi), CoNEXT 2012
-STEAL_LIMIT = 0.02      # /proc/stat resolves 1 % of a second; twice that is more than rounding
+STEAL_LIMIT = 0.01
 MARGIN = 0.9            # a proposed rate aims below the limit, not at it
 
 
@@ -145,15 +145,19 @@ def idle(run: Observations) -> Check:
 
 
 def steal(run: Observations) -> Check:
-    """2. The hypervisor took no core away: at most 2 % of any full second of the window."""
+    """2. The hypervisor took no core away: at most 1 % of the window, on any core.
+
+    /proc/stat counts in hundredths of a second, and a virtual machine that is alone on its host still
+    shows 1 to 3 of them in single seconds; a second in which much was stolen fails as not idle.
+    """
     rows, note = _seconds(run)
     shares = run.cores.steal[rows]
     if not shares.size:
         return Check("steal", 0.0, STEAL_LIMIT, False, "the cores were not watched in the measured window")
-    most = float(shares.max())
-    why = f"at most {most:.0%} of a second was stolen from a core{note}"
+    most = float(shares.mean(axis=0).max())
+    why = f"{most:.1%} of a core's time was stolen, {float(shares.max()):.0%} in the worst second{note}"
     if most > STEAL_LIMIT:
-        why += ": this virtual machine's host is busy; run again, or elsewhere, or with --clock virtual"
+        why += ": this virtual machine's host is busy; run again, or elsewhere"
     return Check("steal", most, STEAL_LIMIT, most <= STEAL_LIMIT, why)
 
 

@@ -68,7 +68,7 @@ def test_sizes_left_out_make_an_ideal_of_ten_seconds(setting, text, ranks, warmu
 
 
 def test_where_delays_alone_take_ten_seconds_a_frame_a_chunk_remains(setting):
-    workload = resolve_workload("allreduce", replace(setting, rate_bps=50e3))
+    workload = resolve_workload("allreduce", replace(setting, rate_bps=50e3, delay_s=0.2))
     assert workload.collective.size_bytes == 16 * 1448
 
 
