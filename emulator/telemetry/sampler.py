@@ -55,7 +55,8 @@ class QueueSampler:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "emulator.telemetry.sample_loop"], pass_fds=[self._memory],
                 stdin=asked, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-                env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1"})
+                env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1",
+                     "OPENBLAS_NUM_THREADS": "1"})
         try:
             answer = self._line(_READY_S)
         except BaseException:
