@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sound_run import (
+from tests.sound_run import (
     DROPPED,
     FRAME,
     LIMIT_BYTES,

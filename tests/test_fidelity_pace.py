@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sound_run import END_S, FRAME, PORTS, RATE_BPS, START_S, failed, only, series, sound, with_queue
+from tests.sound_run import END_S, FRAME, PORTS, RATE_BPS, START_S, failed, only, series, sound, with_queue
 
 from emulator.fidelity import Observations, judge
 from emulator.fidelity.pace import as_option

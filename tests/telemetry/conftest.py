@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from shaped_pair import Pair, private_network, shaped_pair
+from tests.telemetry.shaped_pair import Pair, private_network, shaped_pair
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from shaped_pair import SO_RCVBUFFORCE, SO_SNDBUFFORCE, reshape, run, shape
+from tests.telemetry.shaped_pair import SO_RCVBUFFORCE, SO_SNDBUFFORCE, reshape, run, shape
 
 from emulator.fabric.spec import HostSite, Port
 from emulator.telemetry.namespaces import inside

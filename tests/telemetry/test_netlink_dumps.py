@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shaped_pair import Pair, blast, drained, overfill, reshape, run
+from tests.telemetry.shaped_pair import Pair, blast, drained, overfill, reshape, run
 
 from emulator.errors import MachineLacks
 from emulator.telemetry.links import read_links

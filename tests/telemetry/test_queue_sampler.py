@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from shaped_pair import Pair, blast, overfill, run
+from tests.telemetry.shaped_pair import Pair, blast, overfill, run
 
 from emulator.errors import BadInput, MachineLacks, Untrusted
 from emulator.fabric.spec import Port

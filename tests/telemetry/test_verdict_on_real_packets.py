@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from routed_hosts import DATAGRAM_BYTES, RoutedHosts, routed_hosts, send_datagrams, stream
-from shaped_pair import BURST_BYTES, reshape, run
+from tests.telemetry.routed_hosts import DATAGRAM_BYTES, RoutedHosts, routed_hosts, send_datagrams, stream
+from tests.telemetry.shaped_pair import BURST_BYTES, reshape, run
 
 from emulator.fidelity import Check, Observations, PathDelay, judge
 from emulator.telemetry.counters import difference, take_snapshot
