@@ -1,6 +1,6 @@
-"""What is measured and how: queues, links, sockets and cores, sampled while traffic runs.
+"""What is measured and how: queues, links, sockets and cores, while traffic runs and before and after it.
 
-Reading the kernel lives in `netlink`, `qdisc`, `links`, `counters`, `cpu`; the sampling process in
-`sampler` and `sample_loop`; arithmetic on what was seen in `statistics` and `summary`.
-The verdict on it is not here (see `emulator.fidelity`).
+The kernel is read in `netlink`, `qdisc`, `links`, `counters`, `cpu`; `sampler` starts the process
+(`sample_loop`) whose arrays `series` holds. Pure arithmetic on them is in `statistics`, `shaping`,
+`summary`; `series_io` writes them. The verdict is not here (see `emulator.fidelity`).
 """

@@ -48,17 +48,17 @@ class QueueSampler:
                    "deadline_s": deadline_s, "budget": cpu_budget, "memory_bytes": MEMORY_BYTES,
                    "hosts": self._groups.index(hosts) if hosts else -1,
                    "groups": [[(port.netns, port.ifindex) for port in group] for group in self._groups]}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "emulator.telemetry.sample_loop"], pass_fds=[self._memory],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-            env={**os.environ, "PYTHONPATH": str(_ROOT), "OPENBLAS_NUM_THREADS": "1"})
+        # a file rather than a pipe: a process that fails to start cannot break it
+        with tempfile.TemporaryFile("w+") as asked:
+            asked.write(json.dumps(request) + "\n")
+            asked.seek(0)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "emulator.telemetry.sample_loop"], pass_fds=[self._memory],
+                stdin=asked, stdout=subprocess.PIPE, stderr=self._errors, text=True,
+                env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1",
+                     "OPENBLAS_NUM_THREADS": "1"})
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
             answer = self._line(_READY_S)
-        except BrokenPipeError:
-            self.close()
-            raise Untrusted("The queue sampler did not start.") from None
         except BaseException:
             self.close()
             raise
@@ -117,7 +117,7 @@ class QueueSampler:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._errors):
+        for stream in (self._process.stdout, self._errors):
             stream.close()
         if self._memory >= 0:
             os.close(self._memory)

@@ -110,6 +110,7 @@ def stream(seconds: float) -> list[float]:
         drain.join(10)
         assert not drain.is_alive(), "the flow did not end within 10 s"
         sink.close()
+    time.sleep(0.05)  # for the last acknowledgements
     return trips_s
 
 
