@@ -106,7 +106,10 @@ def test_seconds_outside_the_window_do_not_count(second: int) -> None:
 
 
 def test_stolen_time_fails() -> None:
-    assert only(with_cores(5, 1, steal=0.1), "steal").value == pytest.approx(0.1)
+    run = with_cores(5, 1, steal=0.3)
+    seconds = len(run.cores.steal)
+    assert only(run, "steal").value >= 0.3 / seconds > 0.01
+    assert not failed(with_cores(5, 1, steal=0.03))  # a few ticks in one second are the counter's noise
 
 
 def test_a_window_shorter_than_a_second_takes_those_around_it() -> None:
