@@ -37,6 +37,7 @@ from emulator.errors import EmulatorError, MachineLacks
 _LOG = logging.getLogger("emulator.asic.agent")
 # Events of the datapath have no file descriptor to wait for: they are looked for this often.
 POLL_S = 0.02
+_ROUND_S = 0.25  # timeouts of flow entries and silent peers need no closer look
 _BACKOFF_S = (0.1, 4.0)  # first and longest wait before a new attempt at the controller
 _PROBE_AFTER_S = 5.0  # Open vSwitch's inactivity probe
 _GIVE_UP_AFTER_S = 15.0
@@ -61,6 +62,8 @@ class Agent:
         _allow_files(2 * len(self.switches) + _MAX_CLIENTS + _FILES_BESIDE_SOCKETS)
         self.connections: set[Connection] = set()
         self._selector = selectors.DefaultSelector()
+        self._next_round_s = 0.0
+        self._said_something = False  # somebody may have something to be sent
         # dpid -> (wait before the next attempt, when it is due)
         self._retry = {dpid: (_BACKOFF_S[0], 0.0) for dpid in self.switches} if controller else {}
         self._listeners = []
@@ -70,26 +73,48 @@ class Agent:
         datapath.watch(self._packet_in, self._port_status)
 
     def _packet_in(self, dpid: int, in_port: int, frame: bytes) -> None:
+        self._said_something = True
         self.switches[dpid].packet_in(in_port, frame)
 
     def _port_status(self, dpid: int, port: PortState) -> None:
+        self._said_something = True
         self.switches[dpid].port_status(port)
 
     def step(self, timeout_s: float = POLL_S) -> None:
-        """One round: connect what is due, serve sockets, deliver events, carry out timeouts."""
+        """One round: connect what is due, serve sockets, deliver events of the datapath, send."""
         self._connect_due()
         for key, events in self._selector.select(timeout_s):
+            self._said_something = True
             if isinstance(key.data, Connection):
                 self._serve(key.data, events)
             else:
                 self._accept(key.fileobj, key.data)
         self.datapath.poll(0)
+        now_s = self.clock()
+        if now_s >= self._next_round_s:
+            self._next_round_s = now_s + _ROUND_S
+            self._said_something = True
+            self._look_after_all(now_s)
+        if self._said_something:
+            self._said_something = False
+            self._flush_all()
+
+    def _look_after_all(self, now_s: float) -> None:
         for switch in self.switches.values():
             switch.tick()
-        now_s = self.clock()
         for connection in list(self.connections):
-            alive = connection.alive(now_s, _PROBE_AFTER_S, _GIVE_UP_AFTER_S) and connection.flush()
-            self._update(connection) if alive else self._drop(connection)
+            if not connection.alive(now_s, _PROBE_AFTER_S, _GIVE_UP_AFTER_S):
+                self._drop(connection)
+
+    def _flush_all(self) -> None:
+        """Send what any session has to say: one peer's message may concern the others too."""
+        for connection in list(self.connections):
+            if not connection.flush():
+                self._drop(connection)
+                continue
+            events = connection.wanted_events()
+            if self._selector.get_key(connection.sock).events != events:
+                self._selector.modify(connection.sock, events, connection)
 
     def run(self, until: Callable[[], bool]) -> None:
         """Rounds until `until()`."""
@@ -136,11 +161,6 @@ class Agent:
         self.connections.add(connection)
         self._selector.register(connection.sock, connection.wanted_events(), connection)
 
-    def _update(self, connection: Connection) -> None:
-        events = connection.wanted_events()
-        if self._selector.get_key(connection.sock).events != events:
-            self._selector.modify(connection.sock, events, connection)
-
     def _serve(self, connection: Connection, events: int) -> None:
         if not connection.connected:
             alive = connection.finish_connecting()
@@ -161,7 +181,7 @@ class Agent:
         had_session = connection.session.version is not None
         wait_s = first_s if had_session else min(2 * connection.retry_s, longest_s)
         self._retry[dpid] = (wait_s, self.clock() + wait_s)
-        _LOG.log(logging.WARNING if had_session else logging.INFO,
+        _LOG.log(logging.WARNING if had_session else logging.DEBUG,
                  "switch %016x: no connection to the controller (%s); trying again in %.1f s",
                  dpid, connection.why_closed, wait_s)
 
