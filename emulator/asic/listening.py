@@ -38,7 +38,8 @@ def listen_on(address: str, dpid: int, known: Collection[int]) -> ListeningSocke
         if kind == "tcp" and host == "127.0.0.1" and port.isdigit() and 0 < int(port) < 65536:
             return ListeningSocket(socket.create_server((host, int(port)), backlog=_BACKLOG))
     except OSError as error:
-        raise BadInput(f"Switch {dpid:016x} cannot listen at {address}: {error.strerror or error}.") from error
+        why = error.strerror or error
+        raise BadInput(f"Switch {dpid:016x} cannot listen at {address}: {why}.") from error
     raise BadInput(f'"{address}" is no address to listen at; write unix:PATH or tcp:127.0.0.1:PORT.')
 
 

@@ -11,24 +11,28 @@ from collections.abc import Iterable
 from emulator.asic.pipeline import PipelineActions, PipelineMatch, PipelineRule
 
 _IPV4 = 0x0800
+_VLAN = (0x8100, 0x88A8)
 _PORTED = (6, 17)  # TCP, UDP
-_FRAGMENT_OFFSET = 0x1FFF
+_ANY_FRAGMENT = 0x3FFF  # more fragments, or an offset
 
 
 def parse(frame: bytes, in_port: int) -> PipelineMatch:
     """The fields of a frame as the match that exactly fits it; None where it has no such field.
 
-    A fragment behind the first has no L4 ports. An IPv4 header that is cut short or malformed gives
-    the Ethernet fields only.
+    As OpenFlow wants it, the Ethernet type is the one behind a VLAN tag, and a fragment has ports 0. An
+    IPv4 header that is cut short or malformed gives the Ethernet fields only.
     """
-    eth_type = int.from_bytes(frame[12:14], "big")
-    header = frame[14:]
+    start = 18 if int.from_bytes(frame[12:14], "big") in _VLAN else 14
+    eth_type = int.from_bytes(frame[start - 2:start], "big")
+    header = frame[start:]
     if eth_type != _IPV4 or len(header) < 20 or header[0] >> 4 != 4 or header[0] & 15 < 5:
         return PipelineMatch(in_port=in_port, eth_type=eth_type)
-    tos, flags, proto, source, destination = struct.unpack_from("!xB4xHxB2xII", header)
+    tos, fragment, proto, source, destination = struct.unpack_from("!xB4xHxB2xII", header)
     l4 = header[4 * (header[0] & 15):]
     l4_src = l4_dst = None
-    if proto in _PORTED and not flags & _FRAGMENT_OFFSET and len(l4) >= 4:
+    if proto in _PORTED and fragment & _ANY_FRAGMENT:
+        l4_src = l4_dst = 0
+    elif proto in _PORTED and len(l4) >= 4:
         l4_src, l4_dst = struct.unpack_from("!HH", l4)
     return PipelineMatch(in_port, eth_type, (destination, 32), (source, 32), proto, tos >> 2, l4_src, l4_dst)
 

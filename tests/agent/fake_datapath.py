@@ -21,9 +21,8 @@ class FakeDatapath:
     def __init__(self, dpids=(1,), ports=4, modes=MODES, events: str | None = None) -> None:
         self.modes = modes
         self.tables = {dpid: PipelineTables((), ()) for dpid in dpids}
-        self.port_states = {dpid: {n: PortState(n, f"s{dpid}-eth{n}", bytes((2, 0, 0, 0, dpid & 255, n)), True,
-                                                1e9, Count(0, 0), Count(0, 0), 0, 0)
-                                   for n in range(1, ports + 1)} for dpid in dpids}
+        self.port_states = {dpid: {number: _port(dpid, number) for number in range(1, ports + 1)}
+                            for dpid in dpids}
         self.counts: dict[int, dict[int, Count]] = {dpid: {} for dpid in dpids}
         self.buckets: dict[int, dict[int, list[Count]]] = {dpid: {} for dpid in dpids}
         self.sent: list[tuple[int, int, bytes]] = []
@@ -120,8 +119,14 @@ class FakeDatapath:
         if not live or group.fast_failover:
             return live[0] if live else None
         wheel = [n for n in live for _ in range(group.buckets[n].weight)]
-        key = repr((group.seed, packet.ipv4_src, packet.ipv4_dst, packet.ip_proto, packet.l4_src, packet.l4_dst))
+        flow = (packet.ipv4_src, packet.ipv4_dst, packet.ip_proto, packet.l4_src, packet.l4_dst)
+        key = repr((group.seed, *flow))
         return wheel[zlib.crc32(key.encode()) % len(wheel)]
+
+
+def _port(dpid: int, number: int) -> PortState:
+    mac = bytes((2, 0, 0, 0, dpid & 255, number))
+    return PortState(number, f"s{dpid}-eth{number}", mac, True, 1e9, Count(0, 0), Count(0, 0), 0, 0)
 
 
 def _plus(count: Count, frame: bytes) -> Count:

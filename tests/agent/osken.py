@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from os_ken.ofproto import ofproto_parser, ofproto_v1_3, ofproto_v1_3_parser, ofproto_v1_5, ofproto_v1_5_parser
+from os_ken.ofproto import (ofproto_parser, ofproto_v1_3, ofproto_v1_3_parser, ofproto_v1_5,
+                            ofproto_v1_5_parser)
 
 from emulator.asic.openflow.constants import V13, V15
 from emulator.asic.openflow.session import Session

@@ -1,4 +1,7 @@
-"""A small os-ken controller in a process of its own: `osken_app.py PORT VERSION`; tells what it sees as JSON lines."""
+"""A small os-ken controller in a process of its own: `osken_app.py PORT VERSION`.
+
+It tells what it sees as JSON lines.
+"""
 from __future__ import annotations
 
 import json
@@ -38,7 +41,8 @@ class Installer(OSKenApp):
                 buckets=[parser.OFPBucket(n, actions, []) for n, actions in enumerate(outputs)],
                 properties=[parser.OFPGroupPropExperimenter(type_=0xFFFF, experimenter=0x154D, exp_type=1,
                                                             data=selection_words("hash", dp.id))])
-        flows = [(100, {"eth_type": 0x800, "ipv4_dst": ("10.0.1.0", "255.255.255.0")}, parser.OFPActionGroup(1)),
+        prefix = {"eth_type": 0x800, "ipv4_dst": ("10.0.1.0", "255.255.255.0")}
+        flows = [(100, prefix, parser.OFPActionGroup(1)),
                  (0, {}, parser.OFPActionOutput(ofp.OFPP_CONTROLLER)),
                  (50, {}, parser.OFPActionOutput(99))]  # there is no port 99
         dp.send_msg(parser.OFPGroupMod(dp, ofp.OFPGC_DELETE, ofp.OFPGT_SELECT, ofp.OFPG_ALL))

@@ -104,14 +104,16 @@ def main(folder: Path) -> dict:
 
 def client_session(name: str, at: str) -> dict[str, str]:
     """Everything a person does with ovs-ofctl, by the name of the check."""
-    run = {"show": ("show", at), "dump-ports": ("dump-ports", at), "queue-stats": ("queue-stats", at, "1", "2"),
+    run = {"show": ("show", at), "dump-ports": ("dump-ports", at),
+           "queue-stats": ("queue-stats", at, "1", "2"),
            "dump-tables": ("dump-tables", at), "table-features": ("dump-table-features", at),
            "desc": ("dump-desc", at),
            "group": ("add-group", at, "group_id=7,type=select" + (
                ",selection_method=hash,selection_method_param=77" if name == "OpenFlow15" else "")
                + ",bucket=weight:3,output:1,bucket=weight:1,output:2"),
            "group-all": ("add-group", at, "group_id=8,type=all,bucket=output:1"),
-           "flow": ("add-flow", at, "priority=9,tcp,nw_dst=10.0.0.0/16,tp_dst=80,actions=set_queue:2,group:7"),
+           "flow": ("add-flow", at,
+                    "priority=9,tcp,nw_dst=10.0.0.0/16,tp_dst=80,actions=set_queue:2,group:7"),
            "bundle": ("--bundle", "add-flow", at, "actions=output:1"),
            "mod": ("mod-flows", at, "tcp,nw_dst=10.0.0.0/16,tp_dst=80,actions=output:4"),
            "groups": ("dump-groups", at), "group-stats": ("dump-group-stats", at, "group_id=7"),

@@ -103,12 +103,14 @@ def valid_messages(version: int) -> list[bytes]:
         method = parser.OFPGroupPropExperimenter(type_=0xFFFF, experimenter=0x154D, exp_type=1,
                                                  data=selection_words("hash", 9))
         group = parser.OFPGroupMod(peer, 0, 1, 5, buckets=[
-            parser.OFPBucket(0, [mac, peer.out(1)], [weight]), parser.OFPBucket(1, [peer.out(2)], [weight, watch])],
-            properties=[method])
-        rest = [parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, parser.OFPMatch(in_port=1), [peer.out(2)], bytes(60)),
+            parser.OFPBucket(0, [mac, peer.out(1)], [weight]),
+            parser.OFPBucket(1, [peer.out(2)], [weight, watch])], properties=[method])
+        in_port = parser.OFPMatch(in_port=1)
+        rest = [parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, in_port, [peer.out(2)], bytes(60)),
                 parser.OFPRoleRequest(peer, 2, 0, 1), parser.OFPFlowDescStatsRequest(peer, *everything)]
-    messages = [group, peer.flow(9, match, [parser.OFPActionSetQueue(1), mac, parser.OFPActionGroup(5)], flags=1),
-                parser.OFPFlowStatsRequest(peer, *everything), parser.OFPAggregateStatsRequest(peer, *everything),
+    actions = [parser.OFPActionSetQueue(1), mac, parser.OFPActionGroup(5)]
+    messages = [group, peer.flow(9, match, actions, flags=1), parser.OFPFlowStatsRequest(peer, *everything),
+                parser.OFPAggregateStatsRequest(peer, *everything),
                 parser.OFPPortStatsRequest(peer, 0, 1), parser.OFPQueueStatsRequest(peer, 0, 1, 1),
                 parser.OFPGroupStatsRequest(peer, 0, 5), *rest]
     data = []
@@ -139,7 +141,8 @@ def test_mutated_messages(data, version: int) -> None:
         for _ in range(data.draw(st.integers(0, 2))):
             place = data.draw(st.integers(8, len(message) - 1))
             message[place] = data.draw(st.integers(0, 255))
-        end = data.draw(st.sampled_from((len(message), len(message), data.draw(st.integers(8, len(message))))))
+        shorter = data.draw(st.integers(8, len(message)))
+        end = data.draw(st.sampled_from((len(message), len(message), shorter)))
         del message[end:]
         message[2:4] = struct.pack("!H", len(message))
         session.receive(bytes(message))

@@ -107,7 +107,8 @@ def test_counters_survive_a_replacement_unless_reset() -> None:
     again = apply_flow_mod(tables, FlowMod(FlowCommand.ADD, PipelineMatch(), PipelineActions(output=2)), 5.0)
     entry, = again.tables.flows.values()
     assert (entry.id, entry.installed_s, entry.actions.output) == (1, 5.0, 2)
-    reset = FlowMod(FlowCommand.MODIFY, PipelineMatch(), PipelineActions(output=3), flags=FlowFlag.RESET_COUNTS)
+    reset = FlowMod(FlowCommand.MODIFY, PipelineMatch(), PipelineActions(output=3),
+                    flags=FlowFlag.RESET_COUNTS)
     entry, = apply_flow_mod(again.tables, reset, 6.0).tables.flows.values()
     assert (entry.id, entry.installed_s, entry.actions.output) == (2, 5.0, 3)
 
@@ -181,7 +182,8 @@ def test_group_mods_that_are_refused(mod: GroupMod, code) -> None:
 
 def test_a_select_group_without_a_method_gets_the_switchs_seed() -> None:
     mod = GroupMod(GroupCommand.ADD, 8, buckets=(bucket(1),))
-    groups = [apply_group_mod(Tables(PORTS), mod, 0.0, seed=seed).tables.pipeline().groups[0] for seed in (1, 2)]
+    groups = [apply_group_mod(Tables(PORTS), mod, 0.0, seed=seed).tables.pipeline().groups[0]
+              for seed in (1, 2)]
     assert [(group.mode, group.seed) for group in groups] == [("hash", 1), ("hash", 2)]
 
 
@@ -206,8 +208,10 @@ def test_any_frame_can_be_parsed(frame: bytes, port: int) -> None:
 
 
 def test_a_tcp_frame_has_its_fields() -> None:
-    header = bytes.fromhex("4528003400000000400600000a0102030a040506") + bytes.fromhex("1f90 0050") + bytes(16)
+    header = bytes.fromhex("4528003400000000400600000a0102030a040506" "1f900050") + bytes(16)
     frame = bytes(12) + b"\x08\x00" + header
     assert parse(frame, 2) == PipelineMatch(2, 0x800, (0x0A040506, 32), (0x0A010203, 32), 6, 10, 8080, 80)
-    later_fragment = frame[:20] + b"\x00\x10" + frame[22:]
-    assert parse(later_fragment, 2).l4_dst is None
+    fragment = frame[:20] + b"\x00\x10" + frame[22:]
+    assert (parse(fragment, 2).ip_proto, parse(fragment, 2).l4_dst) == (6, 0)
+    tagged = frame[:12] + bytes.fromhex("81000005") + frame[12:]
+    assert parse(tagged, 2) == parse(frame, 2)

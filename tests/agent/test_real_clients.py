@@ -12,8 +12,8 @@ import pytest
 import rig
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.root,
-              pytest.mark.skipif(shutil.which("ovs-ofctl") is None, reason="needs ovs-ofctl (openvswitch-switch)")]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(
+    shutil.which("ovs-ofctl") is None, reason="needs ovs-ofctl (openvswitch-switch)")]
 VERSIONS = pytest.mark.parametrize("name", ["OpenFlow13", "OpenFlow15"])
 
 
@@ -21,8 +21,8 @@ VERSIONS = pytest.mark.parametrize("name", ["OpenFlow13", "OpenFlow15"])
 def seen(tmp_path_factory) -> dict:
     folder = tmp_path_factory.mktemp("agent")
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}"}
-    done = subprocess.run(["unshare", "--net", "--fork", "--kill-child", sys.executable, rig.__file__, str(folder)],
-                          cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    command = ["unshare", "--net", "--fork", "--kill-child", sys.executable, rig.__file__, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -55,7 +55,8 @@ def test_ovs_ofctl_reads_the_switch(seen: dict, name: str) -> None:
     said = seen[name]["clients"]
     assert "dpid:0000000000000002" in said["show"] and "4(s2-eth4): addr:02:00:00:00:02:04" in said["show"]
     assert "speed: 1000 Mbps now" in said["show"]
-    assert "4 ports" in said["dump-ports"] and "port  4: rx pkts=0, bytes=0, drop=0, errs=?" in said["dump-ports"]
+    assert "4 ports" in said["dump-ports"]
+    assert "port  4: rx pkts=0, bytes=0, drop=0, errs=?" in said["dump-ports"]
     assert "port 1 queue 2: bytes=1000, pkts=12, errors=2" in said["queue-stats"]
     assert "active=3" in said["dump-tables"] or "active=2" in said["dump-tables"]
     assert "arbitrary mask: ip_{src,dst}" in said["table-features"]

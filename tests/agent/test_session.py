@@ -65,7 +65,8 @@ def test_a_flow_reaches_the_pipeline_and_comes_back(version: int) -> None:
     parser, ofp = peer.ofproto_parser, peer.ofproto
     match = {"eth_type": 0x800, "ipv4_dst": ("10.0.1.0", "255.255.255.0"), "ip_proto": 6, "tcp_dst": 80,
              "ip_dscp": 0, "in_port": 1}
-    actions = [parser.OFPActionSetQueue(3), parser.OFPActionSetField(eth_dst="02:00:00:00:00:09"), peer.out(2)]
+    actions = [parser.OFPActionSetQueue(3), parser.OFPActionSetField(eth_dst="02:00:00:00:00:09"),
+               peer.out(2)]
     answers = peer.ask(peer.flow(7, match, actions, cookie=5, idle_timeout=9, hard_timeout=99, flags=1),
                        parser.OFPBarrierRequest(peer))
     assert [type(answer).__name__ for answer in answers] == ["OFPBarrierReply"]
@@ -79,9 +80,10 @@ def test_a_flow_reaches_the_pipeline_and_comes_back(version: int) -> None:
     reply, = peer.ask(request(peer, 0, 0xFF, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0, parser.OFPMatch()))
     entry, = reply.body
     assert dict(entry.match.items()) == match
-    assert (entry.cookie, entry.priority, entry.idle_timeout, entry.hard_timeout, entry.flags) == (5, 7, 9, 99, 1)
-    assert [action.type for action in entry.instructions[0].actions] == [ofp.OFPAT_SET_QUEUE, ofp.OFPAT_SET_FIELD,
-                                                                       ofp.OFPAT_OUTPUT]
+    assert (entry.cookie, entry.priority, entry.flags) == (5, 7, 1)
+    assert (entry.idle_timeout, entry.hard_timeout) == (9, 99)
+    assert [action.type for action in entry.instructions[0].actions] == [
+        ofp.OFPAT_SET_QUEUE, ofp.OFPAT_SET_FIELD, ofp.OFPAT_OUTPUT]
     packets, size = ((entry.packet_count, entry.byte_count) if version == V13
                      else (entry.stats["packet_count"], entry.stats["byte_count"]))
     assert (packets, size) == (1, len(FRAME))
@@ -105,7 +107,8 @@ def test_a_group_reaches_the_pipeline_and_comes_back(version: int) -> None:
     peer, datapath, _ = connect(version)
     parser, ofp = peer.ofproto_parser, peer.ofproto
     method = None if version == V13 else "hash"
-    assert peer.ask(group_add(peer, 5, [1, 2], method, 77), peer.flow(1, {}, [parser.OFPActionGroup(5)])) == []
+    to_group = peer.flow(1, {}, [parser.OFPActionGroup(5)])
+    assert peer.ask(group_add(peer, 5, [1, 2], method, 77), to_group) == []
     group, = datapath.tables[1].groups
     assert group == PipelineGroup(5, (PipelineBucket(1, 1), PipelineBucket(2, 2)), "hash",
                                   seed=1 if version == V13 else 77)
@@ -151,7 +154,8 @@ FIVE_TUPLE = bytes.fromhex("80001604ffffffff80001804ffffffff80001a02ffff80001c02
     ("hash", 1, FIVE_TUPLE, None), ("hash", 1, FIVE_TUPLE[:16], 1), ("dp_hash", 1, FIVE_TUPLE, 1),
     ("hash", 1, FIVE_TUPLE.replace(b"\xff", b"\xf0"), 1), ("flowlet", 1, b"", 1), ("magic", 1, b"", 1),
     ("spray", 2 << 32, b"", 1)])
-def test_a_selection_the_switch_lacks_is_refused(method: str, param: int, fields: bytes, code: int | None) -> None:
+def test_a_selection_the_switch_lacks_is_refused(method: str, param: int, fields: bytes,
+                                                 code: int | None) -> None:
     peer, datapath, _ = connect(V15)
     answers = peer.ask(group_add(peer, 1, [1, 2], method, param, fields))
     assert [(kind, number) for _, kind, number in errors(answers)] == ([] if code is None else [(6, code)])
@@ -198,7 +202,8 @@ def test_packets_go_up_and_down(version: int) -> None:
     def packet_out(in_port: int, *actions):
         if version == V13:
             return parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, in_port, list(actions), FRAME)
-        return parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, parser.OFPMatch(in_port=in_port), list(actions), FRAME)
+        match = parser.OFPMatch(in_port=in_port)
+        return parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, match, list(actions), FRAME)
 
     assert peer.ask(packet_out(ofp.OFPP_CONTROLLER, peer.out(1),
                                parser.OFPActionSetField(eth_dst="02:00:00:00:00:09"), peer.out(2)),
@@ -271,9 +276,8 @@ def test_roles_are_those_of_one_switch(version: int) -> None:
     second = Peer(version, switch)
 
     def role(peer: Peer, name: str, generation: int):
-        request = {V13: lambda: peer.ofproto_parser.OFPRoleRequest(peer, getattr(peer.ofproto, name), generation),
-                   V15: lambda: peer.ofproto_parser.OFPRoleRequest(peer, getattr(peer.ofproto, name), 0,
-                                                                   generation)}[version]()
+        arguments = (generation,) if version == V13 else (0, generation)  # 1.5 has a short id
+        request = peer.ofproto_parser.OFPRoleRequest(peer, getattr(peer.ofproto, name), *arguments)
         return peer.ask(request)[-1]
 
     assert role(first, "OFPCR_ROLE_NOCHANGE", 0).role == first.ofproto.OFPCR_ROLE_EQUAL
@@ -302,7 +306,8 @@ def test_the_unsupported_is_named(version: int, name: str, wanted: tuple[int, in
         "OFPMeterStatsRequest": lambda: parser.OFPMeterStatsRequest(peer, 0, ofp.OFPM_ALL),
         "OFPTableMod": lambda: (parser.OFPTableMod(peer, 0, 4) if version == V13
                                 else parser.OFPTableMod(peer, 0, 4, [])),
-        "OFPPortMod": lambda: parser.OFPPortMod(peer, port_no=9, hw_addr="02:00:00:00:01:01", config=1, mask=1),
+        "OFPPortMod": lambda: parser.OFPPortMod(peer, port_no=9, hw_addr="02:00:00:00:01:01",
+                                                config=1, mask=1),
         "OFPSetConfig": lambda: parser.OFPSetConfig(peer, flags=1, miss_send_len=0),
         "OFPMatchOther": lambda: peer.flow(1, {"eth_dst": "02:00:00:00:00:01"}),
         "OFPMask": lambda: peer.flow(1, {"eth_type": 0x800, "ipv4_dst": ("10.0.0.1", "255.0.0.255")}),

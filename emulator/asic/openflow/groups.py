@@ -138,7 +138,7 @@ def _decode_properties(data: bytes, kind: int) -> tuple[Choice | None, str, int,
             raise Refused(BadProperty.BAD_TYPE, f"no group property {number}")
         experimenter, exp_type = unpack(struct.Struct("!4xII"), item, 0, BadProperty.BAD_LEN)
         if experimenter != NTR_EXPERIMENTER:
-            raise Refused(BadProperty.BAD_EXPERIMENTER, f"no group property of experimenter {experimenter:#x}")
+            raise Refused(BadProperty.BAD_EXPERIMENTER, f"no property of experimenter {experimenter:#x}")
         if exp_type != NTR_SELECTION_METHOD:
             raise Refused(BadProperty.BAD_EXP_TYPE, f"no group property {exp_type} of {experimenter:#x}")
         if choice is not None:
@@ -172,7 +172,7 @@ def _check_fields(method: str, data: bytes) -> None:
     if numbers and (method == "dp_hash" or numbers | {IP_PROTO} != _FIVE_TUPLE | {IP_PROTO}):
         raise Refused(GroupModFailed.INVALID_GROUP,
                       f"selection method {method} over OXM fields {sorted(numbers)}: give no fields, or "
-                      "(not for dp_hash) ip_src, ip_dst and the TCP and UDP ports, as the switch hashes those")
+                      "(not for dp_hash) ip_src, ip_dst and the TCP and UDP ports, which the switch hashes")
 
 
 def _encode_bucket(bucket: Bucket, version: int, kind: int) -> bytes:

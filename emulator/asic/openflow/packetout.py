@@ -1,11 +1,15 @@
 """Carrying out a PACKET_OUT: the agent rewrites, the datapath sends."""
 from __future__ import annotations
 
+import logging
+
 from emulator.asic.openflow.actions import Output, SetMac
 from emulator.asic.openflow.constants import PacketInReason, Port
 from emulator.asic.openflow.errors import BadAction, BadRequest, Refused
 from emulator.asic.openflow.packets import PacketOut
 from emulator.asic.switch import Listener, Switch
+
+_LOG = logging.getLogger(__name__)
 
 
 def send_packet(switch: Switch, packet: PacketOut, sender: Listener) -> None:
@@ -26,8 +30,11 @@ def send_packet(switch: Switch, packet: PacketOut, sender: Listener) -> None:
     for port, data in outputs:
         if port == Port.CONTROLLER:
             sender.packet_in(packet.in_port, PacketInReason.PACKET_OUT, 0xFFFFFFFFFFFFFFFF, data)
-        else:
+            continue
+        try:
             switch.datapath.packet_out(switch.dpid, port, data)
+        except OSError as error:  # a port that is down, a full queue: OpenFlow has no error for a lost packet
+            _LOG.warning("switch %016x: a packet-out to port %d was lost: %s", switch.dpid, port, error)
 
 
 def _ports(switch: Switch, port: int, in_port: int) -> list[int]:

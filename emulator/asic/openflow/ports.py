@@ -52,7 +52,8 @@ def encode_port_status(version: int, port: PortState) -> bytes:
 
 def encode_port_stats(version: int, port: PortState, up_s: float) -> bytes:
     """One ofp_port_stats; errors are counters that the switch does not have."""
-    counts = (port.rx.packets, port.tx.packets, port.rx.bytes, port.tx.bytes, port.rx_dropped, port.tx_dropped)
+    counts = (port.rx.packets, port.tx.packets, port.rx.bytes, port.tx.bytes,
+              port.rx_dropped, port.tx_dropped)
     unknown = [UNKNOWN_COUNT] * 4
     if version == V13:
         return _PORT_STATS_13.pack(port.number, *counts, *unknown[:2], *unknown, *split_duration(up_s))
@@ -97,6 +98,6 @@ def check_port_mod(data: bytes, version: int, ports: list[PortState]) -> None:
     if port.mac != mac:
         raise Refused(PortModFailed.BAD_HW_ADDR, f"port {number} has another address")
     if config & mask:
-        raise Refused(PortModFailed.BAD_CONFIG, f"port {number} cannot be configured by OpenFlow ({config:#x})")
+        raise Refused(PortModFailed.BAD_CONFIG, f"port {number} is not OpenFlow's to configure ({config:#x})")
     if advertise:
         raise Refused(PortModFailed.BAD_ADVERTISE, f"port {number} advertises nothing")

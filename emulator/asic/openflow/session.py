@@ -83,7 +83,7 @@ class Session:
                 self._greet(version, kind, whole[HEADER_BYTES:])
                 return
             if version != self.version:
-                raise Refused(BadRequest.BAD_VERSION, f"wire version {version} after agreeing on {self.version}")
+                raise Refused(BadRequest.BAD_VERSION, f"wire version {version}, agreed was {self.version}")
             self._dispatch(kind, xid, whole)
         except Refused as refusal:
             if self.version is None:
@@ -148,7 +148,8 @@ class Session:
         if len(self.out) > _PACKET_IN_BACKLOG_BYTES:
             self.packet_ins_lost += 1
             return
-        self.send(Message.PACKET_IN, 0, packets.encode_packet_in(self.version, in_port, reason, cookie, frame))
+        body = packets.encode_packet_in(self.version, in_port, reason, cookie, frame)
+        self.send(Message.PACKET_IN, 0, body)
 
     def flow_removed(self, entry: FlowEntry, reason: Removed, count: Count) -> None:
         if self.role != Role.SLAVE and self._hears_events():
@@ -192,10 +193,12 @@ class Session:
         send_packet(self.switch, packets.decode_packet_out(whole[HEADER_BYTES:], self.version), self)
 
     def _flow_mod(self, xid: int, whole: bytes) -> None:
-        self.switch.apply(flows.decode_flow_mod(whole[HEADER_BYTES:], self.version), self._refuser(xid, whole))
+        mod = flows.decode_flow_mod(whole[HEADER_BYTES:], self.version)
+        self.switch.apply(mod, self._refuser(xid, whole))
 
     def _group_mod(self, xid: int, whole: bytes) -> None:
-        self.switch.apply(groups.decode_group_mod(whole[HEADER_BYTES:], self.version), self._refuser(xid, whole))
+        mod = groups.decode_group_mod(whole[HEADER_BYTES:], self.version)
+        self.switch.apply(mod, self._refuser(xid, whole))
 
     def _refuser(self, xid: int, whole: bytes) -> Callable[[Refused], None]:
         return lambda refusal: self.refuse(xid, whole, refusal)
