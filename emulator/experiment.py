@@ -1,0 +1,152 @@
+"""An experiment: what a user asks for, from options or a YAML file, still in the user's own words.
+
+The names in the file are those of the command line. `matrix:` lists values to compare; `expand`
+turns one file into all its runs. Nothing is computed here (see `plan.py`).
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+import yaml
+
+from emulator.errors import BadInput, nearest
+
+MAX_RUNS = 1000
+
+
+def _text(value: Any) -> str:
+    """YAML turns `9000` or `1e6` into numbers; the parsers want the words."""
+    if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
+        raise ValueError("is not a single value")
+    return str(value)
+
+
+Text = Annotated[str, pydantic.BeforeValidator(_text)]
+
+
+class Experiment(pydantic.BaseModel):
+    """One run. Values keep their units as text ('10mbit'); `plan.resolve` gives them meaning."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    topology: Text = pydantic.Field("fat-tree:k=4", description="SPEC of the fabric, or FILE.py:Class")
+    switch: Text = pydantic.Field("auto", description="auto or ovs")
+    routing: Text = pydantic.Field("ecmp", description="ecmp or single")
+    workload: Text = pydantic.Field("training:stages=4,replicas=4", description="SPEC, or a file")
+    rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
+    mtu: int = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
+    buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
+                                                      "port's rate; auto is 100 frames")
+    cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
+    seed: int = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
+    repeat: int = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
+    dilation: float = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
+                                     "times in the workload are multiplied by K")
+    byte_scale: float = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
+                                       description="S: message sizes are divided by S")
+    verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
+    pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
+
+
+class ExperimentFile(Experiment):
+    """An experiment file: one experiment, or with `matrix` all combinations of the listed values."""
+
+    matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict, description="option: values to compare")
+
+
+def _sentence(error: pydantic.ValidationError, where: str) -> str:
+    """The first complaint of pydantic, as a sentence."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    if first["type"] == "extra_forbidden":
+        known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
+        return f'{where}: unknown key "{name}"{nearest(name, known)}.'
+    message = first["msg"].removeprefix("Value error, ")
+    return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
+
+
+def make(values: dict[str, Any], where: str = "the options") -> Experiment:
+    """An Experiment from plain values; BadInput with one sentence where they do not fit."""
+    try:
+        return Experiment(**values)
+    except pydantic.ValidationError as error:
+        raise BadInput(_sentence(error, where)) from None
+
+
+def read_file(path: str) -> dict[str, Any]:
+    """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable."""
+    from traffic.importers.text import read_text
+
+    text = read_text(path)
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise BadInput(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}.") from None
+    if not isinstance(values, dict):
+        raise BadInput(f"{path}: an experiment file is a mapping such as 'topology: fat-tree:k=4'.")
+    values = {str(key): value for key, value in values.items()}
+    try:
+        ExperimentFile(**values)
+    except pydantic.ValidationError as error:
+        raise BadInput(_sentence(error, path)) from None
+    workload = values.get("workload")
+    if isinstance(workload, str):
+        values["workload"] = _beside(workload, path)
+    return values
+
+
+def _beside(workload: str, path: str) -> str:
+    """A workload file named in an experiment file lies relative to that file, as an include would."""
+    head, colon, tail = workload.partition(":")
+    name = tail if head == "hedera" and colon else workload
+    candidate = Path(path).parent / name
+    if Path(name).is_absolute() or Path(name).exists() or not candidate.is_file():
+        return workload
+    return f"{head}:{candidate}" if name is not workload else str(candidate)
+
+
+def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str, Experiment]]:
+    """All runs of an experiment as (label, Experiment): the matrix times the repeats.
+
+    A label names what differs ('routing=ecmp seed=3'); it is empty for a single run.
+    """
+    values = dict(values)
+    matrix = values.pop("matrix", {}) or {}
+    for key, listed in matrix.items():
+        if key in ("repeat", "pcap") or key not in _names():
+            raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
+        if not listed:
+            raise BadInput(f"{where}: matrix: {key} lists no values.")
+    runs = list(_combinations(values, matrix, where))
+    if len(runs) > MAX_RUNS:
+        raise BadInput(f"{where}: {len(runs)} runs are more than {MAX_RUNS}; shorten matrix or repeat.")
+    return runs
+
+
+def _names() -> list[str]:
+    return [field.alias or key for key, field in Experiment.model_fields.items()]
+
+
+def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: str
+                  ) -> Iterator[tuple[str, Experiment]]:
+    for chosen in itertools.product(*matrix.values()):
+        varied = dict(zip(matrix, chosen))
+        base = make({**values, **varied}, where)
+        for number in range(base.repeat):
+            label = [f"{key}={value}" for key, value in varied.items()]
+            if base.repeat > 1:
+                label.append(f"seed={base.seed + number}")
+            yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
+
+
+def dump(experiment: Experiment) -> str:
+    """The experiment as YAML that runs again as it stands."""
+    values = experiment.model_dump(by_alias=True, mode="json")
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

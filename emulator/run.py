@@ -1,0 +1,168 @@
+"""`python -m emulator.run`: from arguments to exit status. The only module that knows all others."""
+from __future__ import annotations
+
+import datetime
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
+from emulator.bundle import Bundle
+from emulator.errors import BadInput, EmulatorError, Interrupted, Unfinished, Untrusted, nearest
+from emulator.experiment import dump
+from emulator.fidelity import Check, Verdict, judge
+from emulator.observe import observe
+from emulator.outcome import Outcome
+from emulator.plan import SWITCHES, Plan, resolve
+from emulator.telemetry.series_io import write_links, write_queues
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_FILE = ROOT / "labs" / "default.yaml"
+BUILD_ALLOWANCE_S = 300.0
+NOTHING_TO_JUDGE = Verdict("fail", (Check("complete", 0, 1, False, "the run broke off before it was measured"),))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status of the command; every expected failure is one sentence on stderr."""
+    try:
+        return _main(sys.argv[1:] if argv is None else argv)
+    except EmulatorError as error:
+        print(f"emulator: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("emulator: interrupted.", file=sys.stderr)
+        return Interrupted.exit_status
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _main(argv: list[str]) -> int:
+    now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    asked = options.parse(argv, str(DEFAULT_FILE), now)
+    machine.require_mininet()
+    plans = [resolve(label, experiment, *_switch(experiment.switch)) for label, experiment in asked.runs]
+    if asked.dry_run:
+        for plan in plans:
+            report.show(dryrun.describe(plan))
+        return 0
+    _require(plans)
+    target = Bundle(asked.out, asked.force)
+    target.create()
+    mode = "cli" if asked.cli else "quiet" if asked.quiet else "run"
+    status, rows = 0, []
+    for plan in plans:
+        folder = target if len(plans) == 1 else _folder(target, plan, asked.force)
+        if not asked.quiet:
+            print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
+        outcome = _run(plan, folder, mode)
+        if asked.cli:
+            return outcome.error[0] if outcome.error else 0
+        summary = _write(folder, plan, outcome)
+        rows.append((plan.label, summary))
+        report.show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
+        status = max(status, _status(summary, outcome), key=_severity)
+        if outcome.interrupted:
+            break
+    if len(plans) > 1:
+        report.show(report.comparison(rows))
+        target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+            {"label": label, **summary} for label, summary in rows]}))
+    return status
+
+
+def _switch(kind: str) -> tuple[str, str]:
+    """(switch, datapath) that this machine will use."""
+    if kind not in SWITCHES:
+        raise BadInput(f'there is no switch "{kind}"{nearest(kind, SWITCHES)}.')
+    return "ovs", "system" if machine.kernel_datapath() else "netdev"
+
+
+def _require(plans: list[Plan]) -> None:
+    """Everything that a run needs of the machine, before anything starts."""
+    machine.require_root()
+    machine.require_programs([*machine.OVS_PROGRAMS, "mnexec"])
+    machine.require_qdiscs(["htb", "bfifo"])
+    for name in sorted({plan.experiment.cc for plan in plans}):
+        machine.require_congestion_control(name)
+    machine.require_open_files(max(4 * len(plan.graph.links) + 8 * len(plan.graph.hosts) for plan in plans))
+
+
+def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
+    """The folder of one run of several: its label with nothing that a path could trip over."""
+    name = "".join(c if c.isalnum() or c in "=.-" else "_" for c in plan.label)
+    made = Bundle(str(target.path / name), force)
+    made.create()
+    return made
+
+
+def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
+    """Run one plan in a sandbox of its own; what it brought back, or an Outcome that says why not."""
+    memory = os.memfd_create("outcome")
+    try:
+        failure: tuple[int, str] | None = None
+        try:
+            status = sandbox.run_in_sandbox(
+                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
+                pickle.dumps(plan),
+                deadline_s=plan.deadline_s + BUILD_ALLOWANCE_S, keep=[folder.path], pass_fds=[memory],
+                interactive=mode == "cli")
+        except Unfinished as late:
+            status, failure = late.exit_status, (late.exit_status, str(late))
+        with os.fdopen(os.dup(memory), "rb") as file:
+            file.seek(0)
+            content = file.read()
+    finally:
+        os.close(memory)
+    if content:
+        return pickle.loads(content)  # written by our own child
+    if status == Interrupted.exit_status:
+        return Outcome(interrupted=True, error=(status, "The run was interrupted before it had results."))
+    return Outcome(error=failure or (1, f"The run ended with status {status} and brought nothing back; "
+                                        "what it printed above says why."))
+
+
+def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """All files of the bundle; returns the summary."""
+    seen = observe(plan, outcome)
+    verdict = judge(seen) if seen else NOTHING_TO_JUDGE
+    listed = results.flows(plan, outcome)
+    summary = results.summarise(plan, outcome, verdict, listed)
+    folder.write("experiment.yaml", dump(plan.experiment))
+    folder.write("log.txt", outcome.log)
+    folder.write("flows.csv", bundle.csv_text(results.FLOW_COLUMNS, results.message_rows(listed)))
+    if outcome.engine:
+        hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
+        folder.write("timeline.json", timeline.trace(
+            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+    if outcome.recording:
+        series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
+        for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
+            writer(folder.path / name, series, outcome.started_s)
+            folder.adopt(name)
+    for captured in outcome.captures:
+        folder.adopt(captured.file.name)
+    folder.write(bundle.SUMMARY, bundle.json_text(summary))
+    return summary
+
+
+def _status(summary: dict[str, Any], outcome: Outcome) -> int:
+    """Interrupted before unfinished before untrusted: the first reason for which a number is not one."""
+    if outcome.interrupted:
+        return Interrupted.exit_status
+    if outcome.error:
+        print(f"emulator: {outcome.error[1]}", file=sys.stderr)
+        return outcome.error[0]
+    if summary["workload"]["stuck"]:
+        return Unfinished.exit_status
+    return 0 if summary["fidelity"]["verdict"] == "pass" else Untrusted.exit_status
+
+
+def _severity(status: int) -> int:
+    return [0, Untrusted.exit_status, Unfinished.exit_status].index(status) if status in (0, 4, 5) else 100 + status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

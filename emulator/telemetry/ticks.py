@@ -1,0 +1,56 @@
+"""Waking at absolute times of CLOCK_MONOTONIC, and a process that ends with the one that started it.
+
+time.sleep() before Python 3.11 waits through select(2) with a relative timeout, so each tick would
+drift by the work of the one before; clock_nanosleep(2) with TIMER_ABSTIME does not.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+
+from emulator.errors import MachineLacks
+
+CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1           # include/uapi/linux/time.h
+PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29     # include/uapi/linux/prctl.h
+_EINTR = 4
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+
+def now_ns() -> int:
+    """CLOCK_MONOTONIC, nanoseconds."""
+    return time.monotonic_ns()
+
+
+def sleep_until(due_ns: int) -> None:
+    """Return at `due_ns` of CLOCK_MONOTONIC or as soon after it as the machine can."""
+    due = _Timespec(*divmod(due_ns, 1_000_000_000))
+    while True:
+        status = _libc.clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(due), None)
+        if status == 0:
+            return
+        if status != _EINTR:
+            raise MachineLacks(f"clock_nanosleep failed: {os.strerror(status)}.")
+
+
+def wake_sharply() -> None:
+    """Set the timer slack of this thread to 1 ns; by default the kernel may add 50 us to each sleep."""
+    if _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0) != 0:
+        raise MachineLacks(f"PR_SET_TIMERSLACK failed: {os.strerror(ctypes.get_errno())}.")
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends.
+
+    `parent` is that process's id; if it has gone already this process ends at once.
+    """
+    if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise MachineLacks(f"PR_SET_PDEATHSIG failed: {os.strerror(ctypes.get_errno())}.")
+    if os.getppid() != parent:
+        raise SystemExit(1)
