@@ -13,12 +13,10 @@ controller that dies leaves tables as they are while the agent tries to reach it
 """
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import logging
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -32,7 +30,9 @@ from emulator.asic.listening import listen_on
 from emulator.asic.openflow.session import Session
 from emulator.asic.pipeline import Datapath, PortState
 from emulator.asic.switch import Switch
-from emulator.errors import EmulatorError, MachineLacks
+from emulator.errors import EmulatorError
+from emulator.machine import require_open_files
+from emulator.syscalls import die_with_parent
 
 _LOG = logging.getLogger("emulator.asic.agent")
 # Events of the datapath have no file descriptor to wait for: they are looked for this often.
@@ -41,9 +41,7 @@ _ROUND_S = 0.25  # timeouts of flow entries and silent peers need no closer look
 _BACKOFF_S = (0.1, 4.0)  # first and longest wait before a new attempt at the controller
 _PROBE_AFTER_S = 5.0  # Open vSwitch's inactivity probe
 _GIVE_UP_AFTER_S = 15.0
-_PR_SET_PDEATHSIG = 1
 _MAX_CLIENTS = 64
-_FILES_BESIDE_SOCKETS = 64
 
 
 class Agent:
@@ -59,7 +57,7 @@ class Agent:
         self.controller = controller
         self.clock = clock
         self.switches = {dpid: Switch(dpid, datapath, clock) for dpid in datapath.dpids()}
-        _allow_files(2 * len(self.switches) + _MAX_CLIENTS + _FILES_BESIDE_SOCKETS)
+        require_open_files(2 * len(self.switches) + _MAX_CLIENTS)
         self.connections: set[Connection] = set()
         self._selector = selectors.DefaultSelector()
         self._next_round_s = 0.0
@@ -186,16 +184,6 @@ class Agent:
                  dpid, connection.why_closed, wait_s)
 
 
-def _allow_files(wanted: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= wanted or soft == resource.RLIM_INFINITY:
-        return
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        raise MachineLacks(f"The agent needs {wanted} open files for its switches, the limit is {hard}; "
-                           f"raise it with: ulimit -Hn {wanted}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
 def _open_datapath(name: str, argument: object) -> Datapath:
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)(argument)
@@ -205,7 +193,7 @@ def main(config_path: str) -> int:
     """Run until SIGTERM; 'ready' on standard output once all sockets listen. Returns the exit status."""
     config = json.loads(Path(config_path).read_text())
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     if os.getppid() != config["parent"]:
         return 1  # the parent was gone before the request took effect
     stopped: list[int] = []

@@ -70,7 +70,7 @@ def test_noise_after_it(version: int, noise: bytes) -> None:
     split(bytes(session.out))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from((V13, V15)), st.lists(HEADERS, min_size=1, max_size=4))
 def test_framed_messages_with_any_body_are_answered(version: int, messages) -> None:
     session = greeted(version)
@@ -132,7 +132,7 @@ def test_the_valid_ones_are_valid(version: int) -> None:
     assert len(session.switch.tables.flows) == len(session.switch.tables.groups) == 1
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from((V13, V15)))
 def test_mutated_messages(data, version: int) -> None:
     session = greeted(version)

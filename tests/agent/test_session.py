@@ -347,8 +347,7 @@ def test_a_client_hears_no_events_until_it_asks() -> None:
 def test_a_long_answer_comes_in_parts() -> None:
     peer, _, _ = connect(V13)
     parser, ofp = peer.ofproto_parser, peer.ofproto
-    for n in range(1200):
-        peer.send(peer.flow(n + 1, {}, [peer.out(1)]))
+    peer.send(*(peer.flow(n + 1, {}, [peer.out(1)]) for n in range(1200)))
     replies = peer.ask(parser.OFPFlowStatsRequest(peer, 0, 0xFF, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
                                                   parser.OFPMatch()))
     assert [reply.flags for reply in replies] == [1] * (len(replies) - 1) + [0] and len(replies) > 1
