@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.errors import EmulatorError
+from emulator.errors import BadInput, EmulatorError, MachineLacks
 
 _LOG_TAIL_LINES = 8
 
@@ -29,10 +29,11 @@ class AgentProcess:
             return None
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         return (f"The OpenFlow agent {how}; the switches forward on with the tables they have. "
-                f"The end of {self.log}:\n{self._tail()}")
+                f"The end of {self.log}:\n{self.tail()}")
 
-    def _tail(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:])
+    def tail(self, lines: int = _LOG_TAIL_LINES) -> str:
+        """The end of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def stop(self, timeout_s: float = 3.0) -> None:
         """End it, by force after `timeout_s`."""
@@ -52,7 +53,8 @@ def start_agent(datapath: str, argument: object, controller: tuple[str, int] | N
 
     `datapath` names the function that makes the Datapath there, 'module:function', and `argument` is
     the JSON value it gets. `agent.json` and `agent.log` are written into `run_dir`.
-    Raises EmulatorError with the end of the log if it does not come up within `timeout_s`.
+    Raises what the agent raised at its start (BadInput, MachineLacks), or EmulatorError with the end
+    of the log if it fails in another way or is not up within `timeout_s`.
     """
     config, log = run_dir / "agent.json", run_dir / "agent.log"
     config.write_text(json.dumps({"datapath": datapath, "argument": argument, "controller": controller,
@@ -62,8 +64,12 @@ def start_agent(datapath: str, argument: object, controller: tuple[str, int] | N
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sink)
     agent = AgentProcess(process, log)
     readable, _, _ = select.select([process.stdout], [], [], timeout_s)
-    if not readable or process.stdout.readline() != b"ready\n":
-        agent.stop()
-        raise EmulatorError(f"The OpenFlow agent did not come up within {timeout_s:g} s. "
-                            f"The end of {log}:\n{agent._tail()}")
-    return agent
+    if readable and process.stdout.readline() == b"ready\n":
+        return agent
+    status = process.wait() if readable else None  # an end of file: it has ended
+    agent.stop()
+    for kind in (BadInput, MachineLacks):
+        if status == kind.exit_status:
+            raise kind(agent.tail(1))
+    how = f"ended at its start with status {status}" if readable else f"was not up within {timeout_s:g} s"
+    raise EmulatorError(f"The OpenFlow agent {how}. The end of {log}:\n{agent.tail()}")

@@ -1,6 +1,6 @@
 """os-ken's own switch test cases (os_ken/tests/switch/of13) against the agent with the model datapath.
 
-    python tests/agent/conformance.py [--verbose]
+    PYTHONPATH=.:tests/agent python tests/agent/conformance.py [--verbose]
 
 Each case installs flows and groups, sends a packet into port 1 and says what must come out of port
 2, or go to the controller, or match nothing. A case is
@@ -20,6 +20,7 @@ import ipaddress
 import logging
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,9 +94,13 @@ def _actions(actions) -> str:
     return "two outputs" if len(outputs) > 1 else ""
 
 
-def run_case(file: str, case: tester.Test) -> Outcome:
-    """Install, read back, send."""
-    datapath = FakeDatapath(ports=3)
+def model() -> FakeDatapath:
+    """A fresh switch 1 with ports 1 to 3."""
+    return FakeDatapath(ports=3)
+
+
+def run_case(file: str, case: tester.Test, datapath) -> Outcome:
+    """Install, read back, send. `datapath` is empty, and has `inject` beside what a Datapath has."""
     switch = Switch(1, datapath)
     datapath.watch(lambda dpid, port, frame: switch.packet_in(port, frame), lambda dpid, port: None)
     peer = Peer(V13, switch)
@@ -133,7 +138,7 @@ def _is_there(peer: Peer, message) -> bool:
                and dict(entry.match.items()) == dict(message.match.items()) for entry in reply.body)
 
 
-def _send(peer: Peer, datapath: FakeDatapath, packet: dict) -> str:
+def _send(peer: Peer, datapath, packet: dict) -> str:
     """Why the packet did not do as told; empty if it did."""
     frame = packet[tester.KEY_INGRESS]
     sent = datapath.inject(1, 1, frame)
@@ -147,17 +152,17 @@ def _send(peer: Peer, datapath: FakeDatapath, packet: dict) -> str:
     return "" if good else f"left {[(port, data.hex()) for port, data in sent]}, told {len(told)}"
 
 
-def run_all() -> list[Outcome]:
-    """Every case of every file."""
+def run_all(make_datapath: Callable = model) -> list[Outcome]:
+    """Every case of every file, each on a datapath from `make_datapath`."""
     tester.OfTester.target_ver = tester.OfTester.tester_ver = V13
     logging.disable(logging.CRITICAL)  # hundreds of refusals are wanted here
     try:
-        return _run_files()
+        return _run_files(make_datapath)
     finally:
         logging.disable(logging.NOTSET)
 
 
-def _run_files() -> list[Outcome]:
+def _run_files(make_datapath: Callable) -> list[Outcome]:
     outcomes = []
     for path in sorted(CASES.rglob("*.json")):
         name = str(path.relative_to(CASES))
@@ -165,12 +170,12 @@ def _run_files() -> list[Outcome]:
             file = tester.TestFile(str(path), logging.getLogger("cases"))
         if not file.tests:
             outcomes.append(Outcome(name, "", "failed", "os-ken could not read its own file"))
-        outcomes += [run_case(name, case) for case in file.tests]
+        outcomes += [run_case(name, case, make_datapath()) for case in file.tests]
     return outcomes
 
 
-def main(verbose: bool) -> int:
-    outcomes = run_all()
+def report(outcomes: list[Outcome], verbose: bool) -> int:
+    """Print counts by folder, what is not supported, and each failure; 1 if there is one."""
     folders = sorted({Path(outcome.file).parts[0] for outcome in outcomes})
     print(f"{'':12}" + "".join(f"{name:>15}" for name in OUTCOMES))
     for folder in (*folders, ""):
@@ -185,4 +190,4 @@ def main(verbose: bool) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main("--verbose" in sys.argv[1:]))
+    raise SystemExit(report(run_all(), "--verbose" in sys.argv[1:]))

@@ -40,6 +40,7 @@ def taken(match: PipelineMatch) -> set[PipelineMatch]:
     return {packet for packet in PACKETS if matches(match, packet)}
 
 
+@settings(deadline=None)
 @given(MATCHES, MATCHES)
 def test_covers_and_overlap_mean_what_packets_show(a: PipelineMatch, b: PipelineMatch) -> None:
     if covers(a, b):
@@ -92,6 +93,7 @@ def test_one_flow_mod_changes_what_it_means_and_nothing_else(before: list[FlowMo
     assert len(set(ids)) == len(ids) and all(number < after.next_id for number in ids)
 
 
+@settings(deadline=None)
 @given(st.lists(MODS, max_size=8))
 def test_the_pipeline_gives_the_highest_priority(mods: list[FlowMod]) -> None:
     tables = carry_out(mods)
@@ -199,6 +201,7 @@ def test_timeouts_end_entries() -> None:
                      108: [(2, Removed.IDLE_TIMEOUT), (3, Removed.HARD_TIMEOUT)]}
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60), st.integers(1, 3))
 def test_any_frame_can_be_parsed(frame: bytes, port: int) -> None:
     packet = parse(frame, port)

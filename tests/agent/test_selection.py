@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.asic.pipeline import MODES
@@ -10,6 +10,7 @@ from emulator.asic.selection import Choice, decode_selection, encode_param
 from emulator.errors import BadInput
 
 
+@settings(deadline=None)
 @given(st.sampled_from(MODES), st.integers(0, 2**64 - 1))
 def test_what_is_decoded_can_be_said_again(method: str, param: int) -> None:
     try:

@@ -25,7 +25,7 @@ def change_role(session: Session, body: bytes) -> bytes:
         role, generation = unpack(_ROLE_13, body)
     else:
         role, _, generation = unpack(_ROLE_15, body)
-    if role not in Role._value2member_map_:
+    if role > Role.SLAVE:
         raise Refused(RoleRequestFailed.BAD_ROLE, f"no role {role}")
     switch = session.switch
     if role in (Role.MASTER, Role.SLAVE):

@@ -26,6 +26,7 @@ from emulator.asic.switch import Switch
 
 _LOG = logging.getLogger(__name__)
 _FEATURES = struct.Struct("!QIBB2xII")
+_NAMES = {int(kind): kind.name for kind in Message}
 _CONFIG = struct.Struct("!HH")
 _TABLE_MOD = struct.Struct("!B3xI")
 _PORT_NUMBER = struct.Struct("!I4x")
@@ -120,8 +121,7 @@ class Session:
 
     def refuse(self, xid: int, whole: bytes, refusal: Refused) -> None:
         """Answer a message with an OFPT_ERROR."""
-        kind = whole[1]
-        name = Message(kind).name if kind in Message._value2member_map_ else f"type {kind}"
+        name = _NAMES.get(whole[1], f"type {whole[1]}")
         _LOG.warning("switch %016x refuses %s from %s: %s (%s.%s)", self.switch.dpid, name, self.peer,
                      refusal, type(refusal.code).__name__, refusal.code.name)
         self.send(Message.ERROR, xid, _ERROR.pack(refusal.type, refusal.code) + whole[:_ERROR_DATA_BYTES])
