@@ -3,12 +3,34 @@ from __future__ import annotations
 
 from types import ModuleType
 
+import pytest
+from fake_datapath import FakeDatapath
 from os_ken.ofproto import (ofproto_parser, ofproto_v1_3, ofproto_v1_3_parser, ofproto_v1_5,
                             ofproto_v1_5_parser)
 
 from emulator.asic.openflow.constants import V13, V15
 from emulator.asic.openflow.session import Session
 from emulator.asic.switch import Switch
+
+BOTH = pytest.mark.parametrize("version", [V13, V15])
+FRAME = bytes.fromhex("020000000002" "020000000001" "0800" "45000028000000004006" "0000" "0a000001" "0a000102"
+                      "1f900050" "0000000000000000500000000000" "0000")
+
+
+class Clock:
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def connect(version: int, **fake):
+    """A greeted peer, the fake datapath and the switch between them."""
+    datapath = FakeDatapath(**fake)
+    switch = Switch(1, datapath, Clock())
+    datapath.watch(lambda dpid, port, frame: switch.packet_in(port, frame),
+                   lambda dpid, port: switch.port_status(port))
+    return Peer(version, switch), datapath, switch
 
 
 class Peer:
@@ -67,3 +89,24 @@ def selection_words(method: str, param: int, fields: bytes = b"") -> list[int]:
     data = bytes(4) + method.encode().ljust(16, b"\0") + param.to_bytes(8, "big") + fields
     data += bytes(-len(data) % 4)
     return [int.from_bytes(data[i:i + 4], "big") for i in range(0, len(data), 4)]
+
+
+def errors(messages) -> list[tuple[int, int, int]]:
+    """(xid, type, code) of each OFPT_ERROR among them."""
+    return [(message.xid, message.type, message.code) for message in messages
+            if type(message).__name__ == "OFPErrorMsg"]
+
+
+def group_add(peer: Peer, number: int, ports, method: str | None = None, param: int = 0, fields: bytes = b"",
+              command: int | None = None):
+    """A GroupMod of a select group whose buckets weigh 1, 2, …, with a selection method if given."""
+    ofp, parser = peer.ofproto, peer.ofproto_parser
+    command = ofp.OFPGC_ADD if command is None else command
+    if ofp.OFP_VERSION == V13:
+        buckets = [parser.OFPBucket(weight=1 + i, actions=[peer.out(port)]) for i, port in enumerate(ports)]
+        return parser.OFPGroupMod(peer, command, ofp.OFPGT_SELECT, number, buckets)
+    buckets = [parser.OFPBucket(i, [peer.out(port)], [parser.OFPGroupBucketPropWeight(
+        type_=ofp.OFPGBPT_WEIGHT, weight=1 + i, length=8)]) for i, port in enumerate(ports)]
+    properties = [] if method is None else [parser.OFPGroupPropExperimenter(
+        type_=0xFFFF, experimenter=0x154D, exp_type=1, data=selection_words(method, param, fields))]
+    return parser.OFPGroupMod(peer, command, ofp.OFPGT_SELECT, number, buckets=buckets, properties=properties)
