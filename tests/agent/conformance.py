@@ -28,7 +28,7 @@ import os_ken.tests.switch
 from fake_datapath import FakeDatapath
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from os_ken.tests.switch import tester
-from osken import Peer
+from tests.agent.osken import Peer
 
 from emulator.asic.openflow.constants import V13, Port
 from emulator.asic.switch import Switch

@@ -12,7 +12,7 @@ from os_ken import cfg
 from os_ken.base.app_manager import AppManager, OSKenApp
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
-from osken import selection_words
+from tests.agent.osken import selection_words
 
 _LOCK = threading.Lock()
 

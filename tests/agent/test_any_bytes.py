@@ -7,7 +7,7 @@ import pytest
 from fake_datapath import FakeDatapath
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from osken import Peer, selection_words
+from tests.agent.osken import Peer, selection_words
 
 from emulator.asic.openflow.constants import V13, V15
 from emulator.asic.openflow.session import Session

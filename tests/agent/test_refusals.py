@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from osken import BOTH, Peer, connect, errors, group_add
+from tests.agent.osken import BOTH, Peer, connect, errors, group_add
 
 from emulator.asic.openflow.constants import V13, V15
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from osken import BOTH, FRAME, Peer, connect, errors, group_add, selection_words
+from tests.agent.osken import BOTH, FRAME, Peer, connect, errors, group_add, selection_words
 
 from emulator.asic.openflow.constants import V13, V15
 from emulator.asic.pipeline import Count, PipelineBucket, PipelineGroup
