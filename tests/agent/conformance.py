@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import os_ken.tests.switch
-from fake_datapath import FakeDatapath
+from tests.agent.fake_datapath import FakeDatapath
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from os_ken.tests.switch import tester
 from tests.agent.osken import Peer

@@ -4,7 +4,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from fake_datapath import FakeDatapath
+from tests.agent.fake_datapath import FakeDatapath
 from os_ken.ofproto import (ofproto_parser, ofproto_v1_3, ofproto_v1_3_parser, ofproto_v1_5,
                             ofproto_v1_5_parser)
 

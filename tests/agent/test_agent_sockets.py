@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from fake_datapath import FakeDatapath
+from tests.agent.fake_datapath import FakeDatapath
 
 from emulator.asic.agent import Agent
 from emulator.asic.listening import listen_on

@@ -4,7 +4,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from fake_datapath import FakeDatapath
+from tests.agent.fake_datapath import FakeDatapath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agent.osken import Peer, selection_words

@@ -1,7 +1,7 @@
 """os-ken's switch test cases hold for all of the subset, and the rest is refused."""
 from __future__ import annotations
 
-import conformance
+from tests.agent import conformance
 
 
 def test_no_case_fails() -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import rig
+from tests.agent import rig
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.root, pytest.mark.skipif(
