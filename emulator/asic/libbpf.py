@@ -17,6 +17,7 @@ from emulator.errors import MachineLacks
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 RECORD = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+_LOG_BYTES, _TAIL_CHARACTERS = 1 << 24, 3000  # the verifier says what it minds at the end of its log
 _log: collections.deque[str] = collections.deque(maxlen=40)
 
 
@@ -111,9 +112,9 @@ _vsnprintf.argtypes = (c_char_p, c_size_t, c_char_p, c_void_p)
 @_PRINT
 def _keep_log(level: int, form: bytes, arguments: int) -> int:
     if level <= 1:  # LIBBPF_WARN, LIBBPF_INFO
-        text = ctypes.create_string_buffer(4096)
+        text = ctypes.create_string_buffer(_LOG_BYTES)
         _vsnprintf(text, len(text), form, arguments)
-        _log.append(text.value.decode(errors="replace").rstrip())
+        _log.append(text.value.decode(errors="replace").rstrip()[-_TAIL_CHARACTERS:])
     return 0
 
 

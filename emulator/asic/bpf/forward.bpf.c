@@ -231,9 +231,15 @@ static __always_inline bool alive(const struct asic_port *port)
 	return (state & (1 << __LINK_STATE_START)) && !(state & (1 << __LINK_STATE_NOCARRIER));
 }
 
+/* A key must be on the stack: 6.1 takes none from memory that a function was handed. */
+static __always_inline struct asic_port *port_at(__u32 ifindex)
+{
+	return bpf_map_lookup_elem(&ports, &ifindex);
+}
+
 static __always_inline bool bucket_alive(const struct asic_bucket *bucket)
 {
-	struct asic_port *watched = bpf_map_lookup_elem(&ports, &bucket->watch);
+	struct asic_port *watched = port_at(bucket->watch);
 
 	return watched && watched->in_use && alive(watched);
 }
@@ -296,7 +302,7 @@ __noinline int least_queue(struct asic_group *group, __u32 dscp)
 	for (__u32 i = 0; i < MAX_BUCKETS && i < n; i++) {
 		__u32 index = first + i < n ? first + i : first + i - n;
 		struct asic_bucket *bucket = bucket_at(group, index);
-		struct asic_port *port = bpf_map_lookup_elem(&ports, &bucket->port);
+		struct asic_port *port = port_at(bucket->port);
 
 		if (!port || !bucket_alive(bucket))
 			continue;
@@ -382,12 +388,11 @@ static __always_inline void packet_in(struct __sk_buff *skb, __u32 ifindex)
 		return;
 	record->ifindex = ifindex;
 	record->bytes = bytes;
-	if (bytes >= MAX_FRAME)
-		bytes = MAX_FRAME - 1;
-	bytes &= MAX_FRAME - 1;
+	/* Written so that 6.1's verifier sees 1 to MAX_FRAME. */
+	bytes = bytes > MAX_FRAME ? MAX_FRAME - 1 : bytes - 1;
 	asm volatile("" : "+r"(bytes));
-	bytes &= MAX_FRAME - 1;
-	if (!bytes || bpf_skb_load_bytes(skb, 0, record->frame, bytes) ||
+	bytes = (bytes & (MAX_FRAME - 1)) + 1;
+	if (bpf_skb_load_bytes(skb, 0, record->frame, bytes) ||
 	    bpf_ringbuf_output(&packet_ins, record, offsetof(struct asic_packet_in, frame) + bytes, 0))
 		__sync_fetch_and_add(&drop->packet_ins_lost, 1);
 }
@@ -396,7 +401,7 @@ SEC("tc")
 int forward(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, output;
-	struct asic_port *port = bpf_map_lookup_elem(&ports, &ifindex), *out;
+	struct asic_port *port = port_at(ifindex), *out;
 	struct asic_key key = {};
 	__u8 queue;
 
@@ -445,7 +450,7 @@ int forward(struct __sk_buff *skb)
 		return rule->flags & TO_CONTROLLER ? TC_ACT_SHOT : drop(ifindex, DROP_BY_RULE);
 	if (output == ifindex)
 		return drop(ifindex, DROP_SAME_PORT);
-	out = bpf_map_lookup_elem(&ports, &output);
+	out = port_at(output);
 	if (!out || !out->in_use || !alive(out))
 		return drop(ifindex, DROP_PORT_DOWN);
 	skb->priority = queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue;
