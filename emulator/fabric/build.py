@@ -1,0 +1,208 @@
+"""From a FabricSpec to hosts, links and queues in the kernel, in bulk (design decision 2).
+
+Switch ports live in the sandbox's own namespace, each host in a namespace of its own. A host has its
+/8 address, one route through the gateway address and one permanent neighbour, the gateway: every packet
+leaves with the gateway's MAC and the last switch puts the host's own there. So a host needs one
+neighbour entry, however large the fabric, and nobody ever asks by ARP.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from os import close
+from pathlib import Path
+
+from emulator import netns
+from emulator.errors import BadInput, EmulatorError
+from emulator.fabric import link as shaping
+from emulator.fabric import rtnl
+from emulator.fabric.ethtool import offloads_off
+from emulator.fabric.spec import FabricSpec, HostSite, Port
+from emulator.netlink import Message, Netlink, NetlinkError
+from topologies.graph import Graph, Link, interface
+
+GATEWAY_IP = "10.255.255.254"
+GATEWAY_MAC = "02:00:00:00:00:01"
+NETWORK, PREFIX = "10.0.0.0", 8
+MAX_NAME = 15  # IFNAMSIZ without its zero
+LOOPBACK = 1
+# Our own link numbers, unique over all namespaces: a number that is the same at both ends of a link
+# makes the kernel announce its carrier up to a second late (linkwatch_urgent_event, net/core/link_watch.c).
+FIRST_IFINDEX = 1001
+LINKS_AT_ONCE = 256  # each link of a host holds a descriptor meanwhile
+
+PLAIN_SWITCHES = ("ovs",)  # a switch of another kind shapes its ports itself (weights, marks, pauses)
+
+# Written in each host's namespace. Congestion control is not here: it is set on each socket.
+HOST_SETTINGS = {
+    "ipv6/conf/all/disable_ipv6": "1", "ipv6/conf/default/disable_ipv6": "1",
+    "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
+    "ipv4/tcp_slow_start_after_idle": "0",  # a step of a collective starts with the window of the last
+    "ipv4/tcp_no_metrics_save": "1",  # a connection learns nothing from the one before: runs repeat
+    "ipv4/tcp_mtu_probing": "0",
+    "ipv4/tcp_ecn": "2",
+}
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """A fabric that stands: what was asked for, every port of every link, every host's place."""
+
+    spec: FabricSpec
+    ports: tuple[Port, ...]
+    hosts: tuple[HostSite, ...]
+    switches: tuple[str, ...]
+    datapath: str
+
+    @cached_property
+    def port(self) -> dict[str, Port]:
+        """Port by interface name, such as 'h1-eth0'."""
+        return {port.name: port for port in self.ports}
+
+    @cached_property
+    def site(self) -> dict[str, HostSite]:
+        """HostSite by host name."""
+        return {site.name: site for site in self.hosts}
+
+    @cached_property
+    def switch_ports(self) -> tuple[Port, ...]:
+        """The ports that belong to switches, all in the sandbox's own namespace."""
+        return tuple(port for port in self.ports if port.netns is None)
+
+    @cached_property
+    def shaped_ports(self) -> tuple[Port, ...]:
+        """The ports whose queues `build` made: all, or only the hosts' where a switch makes its own."""
+        return tuple(port for port in self.ports if port.netns or self.spec.switch in PLAIN_SWITCHES)
+
+
+def shapes(spec: FabricSpec) -> dict[int, shaping.Shape]:
+    """The shape of both ends of each link, by link index; raises BadInput for what cannot be built."""
+    known = {speed: shaping.shape(spec.rate_bps * speed, spec.mtu, spec.buffer_bytes)
+             for speed in {link.speed for link in spec.graph.links}}
+    return {link.index: known[link.speed] for link in spec.graph.links}
+
+
+def check(spec: FabricSpec) -> None:
+    """Raise BadInput for names, addresses or shapes that the kernel would refuse."""
+    graph = spec.graph
+    for node, links in graph.neighbours.items():
+        for port in links:
+            if len(interface(node, port)) > MAX_NAME:
+                raise BadInput(f"The interface name {interface(node, port)} has more than {MAX_NAME} "
+                               f"characters; give node {node} a shorter name.")
+    for link in graph.links:
+        if link.a in graph.host and link.b in graph.host:
+            raise BadInput(f"Link {link.index} joins two hosts, {link.a} and {link.b}, without a switch.")
+    for host in graph.hosts:
+        if len(graph.neighbours[host.name]) != 1:
+            raise BadInput(f"Host {host.name} has {len(graph.neighbours[host.name])} links; hosts have one.")
+        if not host.ip.startswith("10.") or host.ip == GATEWAY_IP:
+            raise BadInput(f"Host {host.name} has the address {host.ip}; addresses are within 10.0.0.0/8, "
+                           f"without the gateway's {GATEWAY_IP}.")
+    shapes(spec)
+
+
+def build(spec: FabricSpec) -> Fabric:
+    """Build hosts, links and queues; call it inside a fresh sandbox. Switches are attached afterwards,
+    then `verify.wait_until_verified` looks whether all is as planned.
+
+    Raises BadInput before anything is made, EmulatorError with the kernel's sentence afterwards.
+    """
+    check(spec)
+    graph = spec.graph
+    _demand_fresh_namespace()
+    for host in graph.hosts:
+        netns.create(host.name)
+        with netns.entered(host.name):
+            _settings()
+    _make_links(graph, spec.mtu)
+    shape_of = shapes(spec)
+    ports = tuple(Port(name, node, number, ifindex, None if node in graph.switch else node,
+                       shape_of[link.index].rate_bps, shape_of[link.index].limit_bytes, link.index, peer)
+                  for name, node, number, ifindex, link, peer in _ends(graph.links))
+    access = {port.node: port.name for port in ports if port.netns}
+    sites = tuple(HostSite(host.name, host.name, host.ip, access[host.name]) for host in graph.hosts)
+    fabric = Fabric(spec, ports, sites, tuple(switch.name for switch in graph.switches), spec.datapath)
+    offloads_off([port.name for port in fabric.switch_ports])
+    with Netlink() as netlink:
+        if spec.switch in PLAIN_SWITCHES:
+            _send(netlink, [message for port in fabric.switch_ports
+                            for message in queue_messages(port.ifindex, shape_of[port.link])], "the queues of switches")
+        _send(netlink, [rtnl.link_up(port.ifindex) for port in fabric.switch_ports], "the ports of switches")
+    for site in fabric.hosts:
+        port = fabric.port[site.interface]
+        with netns.entered(site.netns), Netlink() as netlink:
+            offloads_off([port.name])
+            _send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]), *_host_messages(port.ifindex, site.ip)],
+                  f"host {site.name}")
+    return fabric
+
+
+def _demand_fresh_namespace() -> None:
+    """Never build among somebody's interfaces: in a fresh sandbox only the loopback is up."""
+    with Netlink() as netlink:
+        for name, (_, flags, _) in rtnl.links(netlink).items():
+            if name != "lo" and flags & rtnl.IFF_UP:
+                raise EmulatorError(f"A fabric is built in a fresh sandbox, but here {name} is up already.")
+
+
+def _ends(links: Iterable[Link], first: int = 0) -> Iterator[tuple[str, str, int, int, Link, str]]:
+    """(interface, node, port number, ifindex, link, peer interface) of both ends of `links`, the
+    first of which is link `first` of the fabric.
+    """
+    for place, link in enumerate(links, first):
+        a, b, ifindex = interface(link.a, link.a_port), interface(link.b, link.b_port), FIRST_IFINDEX + 2 * place
+        yield a, link.a, link.a_port, ifindex, link, b
+        yield b, link.b, link.b_port, ifindex + 1, link, a
+
+
+def _settings() -> None:
+    for name, value in HOST_SETTINGS.items():
+        path = Path("/proc/sys/net", name)
+        if name.startswith("ipv6/") and not path.exists():
+            continue  # this kernel has no IPv6, which is what we want
+        path.write_text(value)
+
+
+def _make_links(graph: Graph, mtu: int) -> None:
+    """All veth pairs in a few batches, the end of a host directly in its namespace."""
+    with Netlink() as netlink:
+        for start in range(0, len(graph.links), LINKS_AT_ONCE):
+            messages, fds = [], []
+            ends = list(_ends(graph.links[start:start + LINKS_AT_ONCE], start))
+            try:
+                for (a, a_node, _, a_index, _, _), (b, b_node, _, b_index, _, _) in zip(ends[::2], ends[1::2]):
+                    if b_node in graph.host:
+                        a, a_node, a_index, b, b_index = b, b_node, b_index, a, a_index
+                    host = graph.host.get(a_node)
+                    if host:
+                        fds.append(netns.open_fd(host.name))
+                    messages.append(rtnl.veth(b, b_index, a, a_index, mtu,
+                                              rtnl.mac_bytes(host.mac) if host else None,
+                                              fds[-1] if host else None))
+                _send(netlink, messages, "the links")
+            finally:
+                for fd in fds:
+                    close(fd)
+
+
+def queue_messages(ifindex: int, made: shaping.Shape) -> list[Message]:
+    """HTB root, class and leaf of one link end."""
+    return [rtnl.qdisc(ifindex, shaping.ROOT, shaping.H_ROOT, shaping.htb_root()),
+            rtnl.traffic_class(ifindex, shaping.CLASS, shaping.ROOT, shaping.htb_class(made)),
+            rtnl.qdisc(ifindex, shaping.LEAF, shaping.CLASS, shaping.leaf(made))]
+
+
+def _host_messages(ifindex: int, ip: str) -> list[Message]:
+    return [rtnl.link_up(LOOPBACK), rtnl.link_up(ifindex), rtnl.address(ifindex, ip, PREFIX),
+            rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip),
+            rtnl.neighbour(ifindex, GATEWAY_IP, rtnl.mac_bytes(GATEWAY_MAC))]
+
+
+def _send(netlink: Netlink, messages: list[Message], what: str) -> None:
+    try:
+        netlink.batch(messages)
+    except NetlinkError as error:
+        raise EmulatorError(f"The kernel refused message {error.index} of {len(messages)} for {what}: "
+                            f"{error.strerror} (errno {error.errno}).") from error
