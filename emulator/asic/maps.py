@@ -66,20 +66,6 @@ class Map:
                                            byref(done), None)
         self._check(status, f"batch of {count} after {done.value}" if status else "")
 
-    def sum_over_cpus(self, index: int, dtype: np.dtype) -> np.ndarray:
-        """The record at `index` of a per-CPU array, each of its fields summed over all CPUs."""
-        stride = -(-self.value_size // 8) * 8
-        cpus = library().libbpf_num_possible_cpus()
-        memory = np.zeros(cpus * stride // 8, np.uint64)
-        self._check(library().bpf_map_lookup_elem(self.fd, byref(c_uint32(index)), memory.ctypes.data),
-                    "lookup")
-        return memory.reshape(cpus, -1).sum(axis=0).view(dtype)[0]
-
-    def zero_on_cpus(self, index: int) -> None:
-        """Set the record at `index` of a per-CPU array to zero on all CPUs."""
-        stride = -(-self.value_size // 8) * 8
-        self.update(index.to_bytes(4, "little"), bytes(stride * library().libbpf_num_possible_cpus()))
-
     def array(self, dtype: np.dtype) -> np.ndarray:
         """The whole of a BPF_F_MMAPABLE array map as a live numpy array of shape (max_entries,).
 

@@ -32,7 +32,8 @@
 #define NO_QUEUE 0xff
 
 enum asic_cause {                      /* why a packet was dropped before it reached an egress queue */
-	DROP_MALFORMED, DROP_NO_RULE, DROP_BY_RULE, DROP_NO_LIVE_BUCKET, DROP_PORT_DOWN, DROP_SAME_PORT, DROP_WIRE_LOSS, DROP_KICK, DROP_CAUSES,
+	DROP_MALFORMED, DROP_NO_RULE, DROP_BY_RULE, DROP_NO_LIVE_BUCKET, DROP_PORT_DOWN, DROP_SAME_PORT,
+	DROP_WIRE_LOSS, DROP_KICK, DROP_CAUSES,
 };
 
 struct asic_settings {                 /* constant for the verifier: dead branches cost nothing */
@@ -109,13 +110,18 @@ struct asic_sample {
 
 const volatile struct asic_settings settings;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct asic_port);
-} ports SEC(".maps");
+/* The loader sets the sizes. The mapped ones are read and written in its own memory. */
+#define ARRAY(name, value_type, flags) \
+	struct { \
+		__uint(type, BPF_MAP_TYPE_ARRAY); \
+		__uint(map_flags, flags); \
+		__uint(max_entries, 1); \
+		__type(key, __u32); \
+		__type(value, value_type); \
+	} name SEC(".maps")
+#define MAPPED_ARRAY(name, value_type) ARRAY(name, value_type, BPF_F_MMAPABLE)
+
+MAPPED_ARRAY(ports, struct asic_port);
 
 /* A field of a kernel object whose address is only a number here; a stale address cannot fault. */
 #define READ_FIELD(to, address, type, field) \

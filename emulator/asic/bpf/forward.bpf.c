@@ -85,29 +85,19 @@ struct asic_packet_in {
 	__u8 frame[MAX_FRAME];
 };
 
-#define ARRAY(name, value_type, flags) \
-	struct { \
-		__uint(type, BPF_MAP_TYPE_ARRAY); \
-		__uint(map_flags, flags); \
-		__uint(max_entries, 1); \
-		__type(key, __u32); \
-		__type(value, value_type); \
-	} name SEC(".maps")
-#define PER_CPU_ARRAY(name, value_type) \
-	struct { \
-		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); \
-		__uint(max_entries, 1); \
-		__type(key, __u32); \
-		__type(value, value_type); \
-	} name SEC(".maps")
-
-ARRAY(switches, struct asic_switch, BPF_F_MMAPABLE);
-ARRAY(groups, struct asic_group, BPF_F_MMAPABLE);
-ARRAY(drops, struct asic_drops, BPF_F_MMAPABLE);
+MAPPED_ARRAY(switches, struct asic_switch);
+MAPPED_ARRAY(groups, struct asic_group);
+MAPPED_ARRAY(drops, struct asic_drops);
 ARRAY(flowlets, struct asic_flowlet, 0);
-PER_CPU_ARRAY(rule_counts, struct asic_count);
-PER_CPU_ARRAY(bucket_counts, struct asic_count);
-PER_CPU_ARRAY(scratch, struct asic_packet_in);
+MAPPED_ARRAY(rule_counts, struct asic_count);
+MAPPED_ARRAY(bucket_counts, struct asic_count);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct asic_packet_in);
+} scratch SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -131,14 +121,13 @@ static __always_inline int drop(__u32 ifindex, enum asic_cause cause)
 	return TC_ACT_SHOT;
 }
 
-/* One CPU never nests two of these programs (softirqs are off), so a per-CPU count needs no atomic. */
 static __always_inline void count(void *counts, __u32 index, __u32 bytes)
 {
 	struct asic_count *entry = bpf_map_lookup_elem(counts, &index);
 
 	if (entry) {
-		entry->packets++;
-		entry->bytes += bytes;
+		__sync_fetch_and_add(&entry->packets, 1);
+		__sync_fetch_and_add(&entry->bytes, bytes);
 	}
 }
 

@@ -4,18 +4,9 @@
 
 #include "asic.h"
 
-#define MMAPPED_ARRAY(name, value_type) \
-	struct { \
-		__uint(type, BPF_MAP_TYPE_ARRAY); \
-		__uint(map_flags, BPF_F_MMAPABLE); \
-		__uint(max_entries, 1); \
-		__type(key, __u32); \
-		__type(value, value_type); \
-	} name SEC(".maps")
-
-MMAPPED_ARRAY(queues, struct asic_queue);
-MMAPPED_ARRAY(samples, struct asic_sample);
-MMAPPED_ARRAY(sample_head, __u64);
+MAPPED_ARRAY(queues, struct asic_queue);
+MAPPED_ARRAY(samples, struct asic_sample);
+MAPPED_ARRAY(sample_head, __u64);
 
 static __always_inline struct asic_queue *queue_of(__u32 ifindex, __u32 class)
 {

@@ -8,7 +8,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-MMAPPED_ARRAY(departures, struct asic_departures);
+MAPPED_ARRAY(departures, struct asic_departures);
 
 /* Log-linear, 16 bins an octave from 1024 ns on (within 3.2 %), 64 ns bins below. */
 static __always_inline __u32 sojourn_bin(__u64 ns)
