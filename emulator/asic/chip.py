@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from emulator.asic import layout
 from emulator.asic.build import object_path
+from emulator.asic.gate import Gate
 from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
                                    test_run)
-from emulator.asic.queueing import Queueing
+from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput, EmulatorError
 from emulator.fabric.spec import ETHERNET_BYTES
 
@@ -107,14 +109,42 @@ class Chip:
         self.ports[ifindex]["loss_in_q48"] = round(received * 8 * 2**48)
         self.ports[ifindex]["loss_out_q48"] = round(sent * 8 * 2**48)
 
-    def set_paused(self, ifindex: int, traffic_class: int, paused: bool) -> None:
-        """Tell the programs that a class's gate is shut: its gaps say nothing about the rate then."""
-        bit = 1 << traffic_class
-        port = self.ports[ifindex]
-        port["paused"] = port["paused"] | bit if paused else port["paused"] & ~np.uint32(bit)
+    def pause(self, ifindex: int, traffic_class: int) -> None:
+        """Hold the packets of a class (at most one more leaves); no-op if it is paused already.
+
+        Raises EmulatorError if the ports were not shaped as pausable.
+        """
+        port, bit = self.ports[ifindex], 1 << traffic_class
+        if not int(port["paused"]) & bit:
+            port["paused"] |= np.uint32(bit)  # first, so that no gap is judged while the gate is shut
+            self._gate.pause(ifindex, traffic_class, int(port["limit_bytes"][traffic_class]),
+                             int(port["largest_frame"]))
+
+    def resume(self, ifindex: int, traffic_class: int) -> None:
+        """Let a paused class send again; no-op if it is not paused."""
+        port, bit = self.ports[ifindex], 1 << traffic_class
+        if int(port["paused"]) & bit:
+            self.observe(ifindex)
+            self._gate.resume(ifindex, self.site[ifindex].name, traffic_class,
+                              int(port["limit_bytes"][traffic_class]),
+                              kick=bool(self.queue(ifindex, traffic_class)["held_packets"]))
+            port["paused"] &= ~np.uint32(bit)
+
+    @cached_property
+    def _gate(self) -> Gate:
+        return Gate()
+
+    def program(self, name: str) -> int:
+        """The descriptor of a loaded program, in the process that installed the chip."""
+        for each in self._objects:
+            if name in each.programs:
+                return each.program(name)
+        raise EmulatorError(f"This process did not load a BPF program {name}.")
 
     def close(self) -> None:
         """Let go of maps and programs; programs on ports stay until their namespace goes."""
+        if "_gate" in self.__dict__:
+            self._gate.close()
         for each in self._objects:
             each.close()
         self._objects.clear()
@@ -176,5 +206,6 @@ def _port_record(switch_index: int, port: PortSite, queueing: Queueing, mtu: int
     record["ns_per_byte_q16"] = round(8e9 / port.rate_bps * 2**16)
     record["largest_frame"] = mtu + ETHERNET_BYTES
     record["mark_bytes"][:len(queueing.classes)] = [each.mark_bytes or 0 for each in queueing.classes]
+    record["limit_bytes"][:len(queueing.classes)] = limits(queueing, port.limit_bytes, mtu + ETHERNET_BYTES)
     record["class_of_dscp"] = queueing.class_of_dscp
     return record

@@ -13,9 +13,10 @@ import struct
 
 from emulator.asic.layout import KICK_ETHERTYPE, QUEUE_CHOSEN
 from emulator.asic.shaper import OPEN_BURST_BYTES, OPEN_BYTES_PER_S, gate
+from emulator.errors import EmulatorError
 from emulator.fabric import rtnl
 from emulator.fabric.link import CLASS, LEAF
-from emulator.netlink import Message, Netlink
+from emulator.netlink import Message, Netlink, NetlinkError
 
 _KICK = b"\x02\0\0\0\0\x03" + b"\x02\0\0\0\0\x03" + struct.pack("!H", KICK_ETHERTYPE) + bytes(46)
 _SO_PRIORITY = socket.SO_PRIORITY
@@ -41,7 +42,11 @@ class Gate:
 
     def _change(self, ifindex: int, traffic_class: int, options: bytes) -> None:
         head = rtnl.TC.pack(socket.AF_UNSPEC, ifindex, LEAF + (traffic_class << 16), CLASS + traffic_class, 0)
-        self._netlink.batch([Message(rtnl.NEW_QDISC, head + options)])
+        try:
+            self._netlink.batch([Message(rtnl.NEW_QDISC, head + options)])
+        except NetlinkError as error:
+            raise EmulatorError(f"Class {traffic_class} of interface {ifindex} has no gate "
+                                f"({error.strerror}); ports must be shaped as pausable.") from error
 
     def close(self) -> None:
         """Let go of the sockets; what is paused stays paused."""

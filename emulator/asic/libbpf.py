@@ -56,6 +56,8 @@ _PROTOTYPES = {
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, POINTER(OpenOptions)),
     "bpf_object__load": (c_int, c_void_p),
     "bpf_object__close": (None, c_void_p),
+    "bpf_object__next_program": (c_void_p, c_void_p, c_void_p),
+    "bpf_program__name": (c_char_p, c_void_p),
     "bpf_object__find_program_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_object__find_map_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_program__fd": (c_int, c_void_p),

@@ -56,6 +56,7 @@ class Object:
         if not self._pointer:
             raise refused(f"the BPF object {name} cannot be opened", ctypes.get_errno())
         self.name = name
+        self.programs = self._program_names()
         for program in skip:
             lib.bpf_program__set_autoload(self._find("program", program), False)
         for map_name, size in (max_entries or {}).items():
@@ -73,6 +74,12 @@ class Object:
             failure = refused(f"this kernel refuses the BPF object {name}", status)
             self.close()
             raise failure
+
+    def _program_names(self) -> set[str]:
+        lib, names, program = library(), set(), None
+        while program := lib.bpf_object__next_program(self._pointer, program):
+            names.add(lib.bpf_program__name(program).decode())
+        return names
 
     def _find(self, kind: str, name: str) -> int:
         find = getattr(library(), f"bpf_object__find_{kind}_by_name")

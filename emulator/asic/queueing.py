@@ -53,3 +53,13 @@ def one_queue(mark_bytes: int | None = None, pausable: bool = False) -> Queueing
 def eight_queues(classes: tuple[TrafficClass, ...], pausable: bool = False) -> Queueing:
     """Eight classes, class n for the eight DSCPs of class selector n (RFC 2474): 8n to 8n+7."""
     return Queueing(classes, tuple(dscp // 8 for dscp in range(DSCPS)), pausable)
+
+
+def limits(queueing: Queueing, port_limit_bytes: int, frame_bytes: int) -> list[int]:
+    """Tail-drop limit of each class in bytes; BadInput for one that cannot hold a frame."""
+    found = [port_limit_bytes if each.limit_bytes is None else each.limit_bytes for each in queueing.classes]
+    for number, limit in enumerate(found):
+        if not frame_bytes <= limit < 2**32:
+            raise BadInput(f"A limit of {limit} bytes for class {number} cannot hold one packet of "
+                           f"{frame_bytes} bytes.")
+    return found

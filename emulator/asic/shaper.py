@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from emulator.asic.queueing import Queueing
+from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput
 from emulator.fabric import rtnl
 from emulator.fabric.link import CLASS, H_ROOT, LEAF, ROOT, Shape, htb_root, leaf, read_class, read_kind, shape
@@ -50,7 +50,7 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, que
             own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)
             messages.append(rtnl.traffic_class(ifindex, CLASS + number, PARENT,
                                                _class(replace(port, quantum_bytes=quantum), own, prio)))
-    for number, limit in enumerate(limits(queueing, port)):
+    for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
         options = (gate(OPEN_BYTES_PER_S, OPEN_BURST_BYTES, limit) if queueing.pausable
                    else leaf(replace(port, limit_bytes=limit)))
         messages.append(rtnl.qdisc(ifindex, LEAF + (number << 16), CLASS + number, options))
@@ -66,16 +66,6 @@ def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:
                        f"give weights up to {_MAX_QUANTUM // frame_bytes}.")
     return [(each.weight * frame_bytes, strict.index(number) if each.strict else min(len(strict), 7))
             for number, each in enumerate(queueing.classes)]
-
-
-def limits(queueing: Queueing, port: Shape) -> list[int]:
-    """Tail-drop limit of each class in bytes; BadInput for one that holds no packet."""
-    found = [port.limit_bytes if each.limit_bytes is None else each.limit_bytes for each in queueing.classes]
-    for number, limit in enumerate(found):
-        if not port.quantum_bytes <= limit <= _U32:
-            raise BadInput(f"A limit of {limit} bytes for class {number} cannot hold one packet of "
-                           f"{port.quantum_bytes} bytes.")
-    return found
 
 
 def _class(port: Shape, rate_bytes_per_s: int, prio: int) -> bytes:
@@ -119,8 +109,8 @@ def port_faults(netlink: Netlink, name: str, ifindex: int, rate_bps: float, limi
     kind, handle, _ = qdiscs.get(H_ROOT, ("nothing", 0, b""))
     if kind != "htb" or handle != ROOT:
         return [f"{name} is not shaped any more: its root qdisc is {kind} instead of htb."]
-    classes = {rtnl.TC.unpack_from(body)[2]: body
-               for body in netlink.dump(rtnl.GET_CLASS, rtnl.TC.pack(0, ifindex, 0, 0, 0))}
+    classes = {handle: body for body in netlink.dump(rtnl.GET_CLASS, rtnl.TC.pack(0, ifindex, 0, 0, 0))
+               if (handle := rtnl.TC.unpack_from(body)[2]) >> 16 == ROOT >> 16}  # a TBF has a class too
     whole = CLASS if len(queueing.classes) == 1 else PARENT
     expected = {CLASS + number for number in range(len(queueing.classes))} | {whole}
     if set(classes) != expected:
@@ -130,7 +120,7 @@ def port_faults(netlink: Netlink, name: str, ifindex: int, rate_bps: float, limi
         if real != port:
             faults.append(f"{name} has {real} instead of {port}.")
             break
-    for number, limit in enumerate(limits(queueing, port)):
+    for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
         kind, handle, body = qdiscs.get(CLASS + number, ("nothing", 0, b""))
         if kind != ("tbf" if queueing.pausable else "bfifo") or handle != LEAF + (number << 16):
             faults.append(f"The queue of class {number} of {name} is {kind} {handle >> 16:x}:.")

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from dataclasses import dataclass, replace
 
+from emulator import netns
 from emulator.asic.assemble import assemble
 from emulator.asic.chip import Chip
 from emulator.asic.datapath import BpfDatapath
@@ -14,8 +16,9 @@ from emulator.fabric import rtnl
 from emulator.fabric.build import Fabric, build
 from emulator.fabric.spec import FabricSpec
 from emulator.fabric.verify import wait_until_verified
-from topologies.graph import Graph, Switch
+from topologies.graph import Graph, Host, Link, Switch
 
+SO_RCVBUFFORCE = 33
 UP = 1  # the group of uplinks
 
 
@@ -32,6 +35,16 @@ class Lab:
 
     def ifindex(self, name: str) -> int:
         return self.fabric.port[name].ifindex
+
+
+def udp(host: str, port: int = 0) -> socket.socket:
+    """A UDP socket of `host`, bound to `port`, with a time limit on every call."""
+    with netns.entered(host):
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind(("0.0.0.0", port))
+        made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+        made.settimeout(2)
+        return made
 
 
 def number(ip: str) -> int:
@@ -62,12 +75,33 @@ def tables(graph: Graph, switch: Switch, uplinks: PipelineGroup = PipelineGroup(
 
 def lab(graph: Graph, rate_bps: float = 50e6, mtu: int = 1500, buffer_bytes: int = 60_000,
         queueing: Queueing = one_queue(), telemetry: bool = True,
-        uplinks: PipelineGroup = PipelineGroup(UP, ())) -> Lab:
+        uplinks: PipelineGroup = PipelineGroup(UP, ()), tables_of=None) -> Lab:
     """Built, assembled, verified, with tables in force."""
     fabric = build(FabricSpec(graph, rate_bps, mtu, buffer_bytes, "bpf", "bpf", 1))
     chip = assemble(fabric, queueing, telemetry)
     wait_until_verified(fabric)
     datapath = BpfDatapath(chip)
     for switch in graph.switches:
-        datapath.replace_tables(switch.dpid, tables(graph, switch, uplinks))
+        datapath.replace_tables(switch.dpid, tables_of(graph, switch) if tables_of
+                                else tables(graph, switch, uplinks))
     return Lab(fabric, chip, datapath)
+
+
+def chain(length: int) -> Graph:
+    """h1 - s1 - s2 - ... - h2; port 1 of a switch goes left, port 2 right."""
+    hosts = (Host("h1", 0, "10.0.0.2", "02:00:0a:00:00:02", "s1"),
+             Host("h2", 1, "10.0.1.2", "02:00:0a:00:01:02", f"s{length}"))
+    switches = tuple(Switch(f"s{i}", 0x100 + i, 0, "edge", 0) for i in range(1, length + 1))
+    links = [Link(0, "h1", 0, "s1", 1, 1.0, "host-edge"), Link(1, "h2", 0, f"s{length}", 2, 1.0, "host-edge")]
+    links += [Link(i + 1, f"s{i}", 2, f"s{i + 1}", 1, 1.0, "chain") for i in range(1, length)]
+    return Graph(f"chain {length}", hosts, switches, tuple(links))
+
+
+def chain_tables(graph: Graph, switch: Switch) -> PipelineTables:
+    """Each host by /32, its MAC set at the last switch."""
+    def towards(host: Host, port: int, rule: int) -> PipelineRule:
+        mac = rtnl.mac_bytes(host.mac) if host.rack == switch.name else None
+        return PipelineRule(rule, 10, PipelineMatch(ipv4_dst=(number(host.ip), 32)),
+                            PipelineActions(output=port, eth_dst=mac))
+
+    return PipelineTables((towards(graph.hosts[0], 1, 1), towards(graph.hosts[1], 2, 2)), ())

@@ -13,6 +13,7 @@
 
 #define TC_ACT_OK 0
 #define TC_ACT_SHOT 2
+#define TC_ACT_STOLEN 4
 #define ETH_HLEN 14
 #define ETH_P_IP 0x0800
 #define ETH_P_KICK 0x88b5         /* IEEE 802 local experimental: a frame that only wakes a qdisc */
@@ -57,6 +58,7 @@ struct asic_port {
 	__u32 switch_index;
 	__u32 largest_frame;      /* bytes, with the Ethernet header */
 	__u32 mark_bytes[MAX_CLASSES];  /* set CE when the queue is longer; 0: never */
+	__u32 limit_bytes[MAX_CLASSES]; /* of the leaf; for those who read this map */
 	__u32 paused;             /* bit per class */
 	__u32 pad;
 	__u8 class_of_dscp[64];

@@ -443,5 +443,10 @@ int forward(struct __sk_buff *skb)
 	if (!out || !out->in_use || !alive(out))
 		return drop(ifindex, DROP_PORT_DOWN);
 	skb->priority = queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue;
-	return bpf_redirect(output, 0);
+	if (!skb->sk)
+		return bpf_redirect(output, 0);
+	/* A packet that still belongs to its sender's socket would count against it (SO_SNDBUF, TCP small
+	 * queues) while it waits in our queues. A clone belongs to nobody: here it has left the host. */
+	bpf_clone_redirect(skb, output, 0);
+	return TC_ACT_STOLEN;
 }

@@ -50,11 +50,10 @@ int queue(struct __sk_buff *skb)
 	__sync_fetch_and_add(&queue->arrived_bytes, bytes);
 	if (tos & 3)
 		__sync_fetch_and_add(&queue->ect_packets, 1);
-	/* An empty queue that a packet only passes through is no change worth a sample. */
-	if (depth)
-		note_depth(queue, ifindex * settings.classes + class, now, depth + bytes, true);
-	else
-		note_depth(queue, ifindex * settings.classes + class, now, bytes, false);
+	/* The leaf will refuse it if it does not fit. An empty queue that a packet only passes through is
+	 * no change worth a sample. */
+	note_depth(queue, ifindex * settings.classes + class, now,
+		   depth + bytes > port->limit_bytes[class] ? depth : depth + bytes, depth);
 	skb->cb[0] = (__u32)now;
 	skb->cb[1] = (__u32)(now >> 32);
 	return TC_ACT_OK;
