@@ -40,6 +40,13 @@ def test_run_itself_cannot_be_kept():
         check_kept([Path("/run")])
 
 
+@pytest.mark.root
+@needs_root
+def test_a_directory_that_is_not_there_cannot_be_kept(tmp_path):
+    with pytest.raises(BadInput, match="missing does not exist"):
+        run_in_sandbox(["true"], deadline_s=5, keep=[tmp_path / "missing"])
+
+
 def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
