@@ -43,7 +43,8 @@ def run_in_sandbox(argv: Sequence[str], payload: bytes | Mapping = b"", *, deadl
     directories that stay reachable and writable inside although they lie below /tmp or /dev/shm; the
     working directory, this clone and the Python in use are kept anyway. pass_fds: descriptors that the
     program inherits under the same numbers. Returns 130 after a signal. Raises Unfinished when the
-    program had not ended after `deadline_s`, BadInput for a missing path, MachineLacks without root. Call it from the main thread.
+    program had not ended after `deadline_s`, BadInput for a missing path, MachineLacks without root.
+    Call it from the main thread.
     """
     if os.geteuid() != 0:
         raise MachineLacks("Namespaces, links and switches need root; run the same command with sudo.")
