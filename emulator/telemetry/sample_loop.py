@@ -1,9 +1,9 @@
 """The sampling process: `python -m emulator.telemetry.sample_loop`, started by `sampler`.
 
 It reads one line of JSON (the request), measures what a pass over the queues costs on this machine,
-chooses a rate that stays in its CPU budget, answers with one line (the layout of the shared memory
-and the rates), then samples at absolute times until it is told to stop or its memory is full, and
-ends with one line more. It runs at ordinary priority: that a busy machine makes it late is a
+chooses a rate that stays in its CPU budget, takes a first sample, answers with one line (the layout of
+the shared memory and the rates), then samples at absolute times until it is told to stop or its memory
+is full, and ends with one line more. It runs at ordinary priority: that a busy machine makes it late is a
 finding, not a fault.
 """
 from __future__ import annotations
@@ -134,14 +134,19 @@ def _converse(request: dict) -> dict:
     arrays = map_arrays(request["descriptor"], layout)
     for index, group in enumerate(groups):
         group.use(arrays, str(index))
-    _say({"layout": layout, "periods_s": [period_ns * step / _SECOND_NS for step in every]})
     gc.collect()
     gc.disable()
-    return _loop(groups, every, period_ns, arrays)
+    answer = {"layout": layout, "periods_s": [period_ns * step / _SECOND_NS for step in every]}
+    return _loop(groups, every, period_ns, arrays, answer)
 
 
-def _loop(groups: list[Group], every: list[int], period_ns: int, arrays: dict[str, np.ndarray]) -> dict:
-    """Sample until the stop flag is set or there is no room; says which, and the cores used."""
+def _loop(groups: list[Group], every: list[int], period_ns: int, arrays: dict[str, np.ndarray],
+          answer: dict) -> dict:
+    """Sample until the stop flag is set or there is no room; says which, and the cores used.
+
+    Answers after the first sample of every group: whoever waits for the answer and then starts the
+    traffic is certain that it is watched, even where one core has to serve both.
+    """
     stop, core_count = arrays["stop"], arrays["cores.count"]
     core_time, core_ticks = arrays["cores.time_s"], arrays["cores.ticks"]
     following = [0] * len(groups)
@@ -161,6 +166,8 @@ def _loop(groups: list[Group], every: list[int], period_ns: int, arrays: dict[st
             core_ticks[core_count[0]] = read_cores()
             core_count[0] += 1
             core_due_ns += _SECOND_NS
+        if tick == 0:
+            _say(answer)
         # ticks that have gone by altogether are left out; their lateness shows in the times
         tick = max(tick + 1, (now_ns() - start_ns) // period_ns)
     wall_s = (now_ns() - began_ns) / _SECOND_NS
