@@ -42,17 +42,17 @@ def _gaps(outcome: Outcome) -> tuple[float, float] | None:
 def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Connection]) -> list[PathDelay]:
     """Round trips of the connections that were sampled often enough and whose acknowledgements' way is known."""
     links = _links(plan)
-    ways: dict[ConnectionKey, tuple[str, ...]] = {
-        key: tuple(_ports(nodes, links)) for key, nodes in outcome.paths.items()}
     delays = []
     for key, back in outcome.return_paths.items():
         connection = connections.get(key)
         if connection is None or len(connection.rtt_samples_s) < LONG_FLOW_SAMPLES:
             continue
+        if not (back and outcome.paths[key]):  # spread over many paths
+            continue
         path = [links[frozenset(pair)] for pair in zip(outcome.paths[key], outcome.paths[key][1:])]
         base = plan.wire.one_way_s(path, plan.wire.payload_bytes) + plan.wire.ack_s(path)
         hosts = outcome.paths[key]
-        delays.append(PathDelay(f"{hosts[0]}-{hosts[-1]}", ways[key] + tuple(_ports(back, links)),
+        delays.append(PathDelay(f"{hosts[0]}-{hosts[-1]}", (*_ports(hosts, links), *_ports(back, links)),
                                 sum(connection.rtt_samples_s) / len(connection.rtt_samples_s), base))
     return delays
 

@@ -40,7 +40,7 @@ from traffic.transport import Endpoint, TcpTransport
 RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
 READY_TIMEOUT_S = 120.0
-SAMPLE_HZ = {"netdev": 100.0, "bpf": 100.0}  # the bpf switch has its own record, packet by packet
+SAMPLE_HZ = {"netdev": 100.0, "bpf": 50.0}  # the bpf switch has its own record, packet by packet
 DEFAULT_SAMPLE_HZ = 1000.0
 SETTLE_S = 0.5
 SAMPLING_LEAD_S = 0.1
