@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from emulator import netns
-from emulator.asic.cc import Swift, provide
+from emulator.asic.cc import AVAILABLE, Swift, provide
 from emulator.asic.napi import thread_receive
 from emulator.asic.queueing import one_queue
 from emulator.asic.telemetry import QueueTelemetry
@@ -77,8 +77,23 @@ def incast(algorithm: str, rate_bps: float, seconds: float, k_bytes: int | None,
     cc.close()
     return {"impossible": impossible, "used": used, "source": cc.source, "goodput_bps": got * 8 / (time.monotonic() - measured_s),
             "mean_bytes": float(np.mean(grid[:, column])), "mean_exact": hot.depth_mean_bytes,
-            "p95_bytes": depths.percentiles(column, (5, 50, 95, 99)),
+            "percentiles": depths.percentiles(column, (5, 50, 95, 99)),
             "dropped": hot.dropped_packets, "marked": hot.marked_packets, "ect": hot.ect_packets,
             "delay_s": [hot.sojourn_p50_s, hot.sojourn_p99_s, hot.sojourn_max_s], "sent": hot.sent_packets,
             "timed": hot.timed_packets,
             "gaps": next([p.gaps, p.gap_deviation_p90, p.gap_deviation_p99] for p in ports if p.port.name == port)}
+
+
+def leave_all_behind() -> dict:
+    """A fabric with traffic and a congestion control, left without a word: the numbers of its BPF objects."""
+    made = lab(leaf_spine(2, 2, 1), 50e6, queueing=one_queue(pausable=True))
+    cc = provide("swift", "gone", Swift(0.001)) if "swift" not in AVAILABLE.read_text() else None
+    out, _ = tcp_pair("h1", "h2", made.fabric.spec.graph.hosts[1].ip, 7000, cc.name if cc else "cubic")
+    for port in ("l1-eth2", "l2-eth1"):
+        made.chip.pause(made.ifindex(port), 0)
+    out.send(bytes(1 << 16))
+    for _ in range(3):
+        made.datapath.packet_out(made.dpid("l1"), 2, bytes(12) + b"\x88\xb6" + bytes(1000))
+    handles = made.chip.handles
+    return {"prog": list(handles["programs"].values()), "map": list(handles["maps"].values()),
+            "registered": cc is not None and cc.name in AVAILABLE.read_text(), "name": cc.name if cc else ""}
