@@ -15,12 +15,12 @@ import numpy as np
 
 from emulator.asic import layout
 from emulator.asic.build import object_path
-from emulator.asic.gate import Gate
+from emulator.asic.gate import KICK, Gate
 from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
                                    test_run)
 from emulator.asic.queueing import Queueing, limits
-from emulator.errors import BadInput, EmulatorError
+from emulator.errors import BadInput, EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES
 
 SAMPLE_GAP_NS = 250_000  # depth over time at no more than 4 kHz a queue
@@ -65,10 +65,10 @@ class Chip:
     The arrays are live: they change while packets flow.
     """
 
-    def __init__(self, switches: Sequence[SwitchSite], maps: Mapping[str, Map], observer_fd: int,
+    def __init__(self, switches: Sequence[SwitchSite], maps: Mapping[str, Map], programs: Mapping[str, int],
                  classes: int, sizes: Sizes, objects: Sequence[Object] = ()) -> None:
         self.switches, self.maps, self.classes, self.sizes = tuple(switches), dict(maps), classes, sizes
-        self._observer_fd, self._objects = observer_fd, list(objects)
+        self.programs, self._objects = dict(programs), list(objects)
         self.ports = self.maps["ports"].array(layout.PORT)
         self.queues = self.maps["queues"].array(layout.QUEUE)
         self.drops = self.maps["drops"].array(layout.DROPS)
@@ -78,7 +78,8 @@ class Chip:
     def handles(self) -> dict:
         """What `open_chip` needs in another process, as plain data for JSON."""
         return {"maps": {name: each.id for name, each in self.maps.items()},
-                "observer": program_id(self._observer_fd), "classes": self.classes,
+                "programs": {name: program_id(fd) for name, fd in self.programs.items()},
+                "classes": self.classes,
                 "sizes": [self.sizes.rules, self.sizes.groups, self.sizes.buckets]}
 
     def queue(self, ifindex: int, traffic_class: int = 0) -> np.void:
@@ -90,7 +91,7 @@ class Chip:
 
         Raises EmulatorError if a queue is gone or was replaced since the last look.
         """
-        found, _ = test_run(self._observer_fd, _PROBE_FRAME, ifindex)
+        found, _ = test_run(self.programs["observe"], _PROBE_FRAME, ifindex)
         if found != self.classes:
             what = "was replaced" if found == 0xFFFFFFFF else f"has {found} queues, not {self.classes}"
             raise EmulatorError(f"The shaping of {self.site[ifindex].name} {what} behind the switch's back.")
@@ -125,21 +126,25 @@ class Chip:
         port, bit = self.ports[ifindex], 1 << traffic_class
         if int(port["paused"]) & bit:
             self.observe(ifindex)
-            self._gate.resume(ifindex, self.site[ifindex].name, traffic_class,
-                              int(port["limit_bytes"][traffic_class]),
-                              kick=bool(self.queue(ifindex, traffic_class)["held_packets"]))
+            self._gate.resume(ifindex, traffic_class, int(port["limit_bytes"][traffic_class]))
+            if self.queue(ifindex, traffic_class)["held_packets"]:
+                self.emit(ifindex, KICK, traffic_class)
             port["paused"] &= ~np.uint32(bit)
 
     @cached_property
     def _gate(self) -> Gate:
         return Gate()
 
-    def program(self, name: str) -> int:
-        """The descriptor of a loaded program, in the process that installed the chip."""
-        for each in self._objects:
-            if name in each.programs:
-                return each.program(name)
-        raise EmulatorError(f"This process did not load a BPF program {name}.")
+    def emit(self, ifindex: int, frame: bytes, traffic_class: int | None = None) -> None:
+        """Send `frame` (14 to some 3500 bytes) out of a port through its queue, as if it was forwarded.
+
+        The class is the one given, else by DSCP. Raises ValueError for a frame that the kernel refuses.
+        """
+        priority = 0 if traffic_class is None else layout.QUEUE_CHOSEN | traffic_class
+        try:
+            test_run(self.programs["emit"], frame, ifindex, priority)
+        except MachineLacks as error:
+            raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: {error}") from error
 
     def close(self) -> None:
         """Let go of maps and programs; programs on ports stay until their namespace goes."""
@@ -181,12 +186,14 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
                             max_entries={"departures": count})
         objects.append(watch)
         maps["departures"] = watch.map("departures")
-    chip = Chip(switches, maps, queue.program("observe"), classes, sizes, objects)
+    programs = {"forward": forward.program("forward")} | {
+        name: queue.program(name) for name in ("queue", "observe", "emit")}
+    chip = Chip(switches, maps, programs, classes, sizes, objects)
     for index, switch in enumerate(switches):
         for port in switch.ports:
             chip.ports[port.ifindex] = _port_record(index, port, queueing, mtu)
-            tc_attach(port.ifindex, forward.program("forward"), INGRESS)
-            tc_attach(port.ifindex, queue.program("queue"), EGRESS)
+            tc_attach(port.ifindex, programs["forward"], INGRESS)
+            tc_attach(port.ifindex, programs["queue"], EGRESS)
             chip.observe(port.ifindex)
     if telemetry:
         watch.attach("dequeued")
@@ -196,7 +203,8 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
 def open_chip(switches: Sequence[SwitchSite], handles: Mapping) -> Chip:
     """The chip that another process installed; call it in the namespace of the ports."""
     maps = {name: Map.open(name, number) for name, number in handles["maps"].items()}
-    return Chip(switches, maps, open_program(handles["observer"]), handles["classes"], Sizes(*handles["sizes"]))
+    programs = {name: open_program(number) for name, number in handles["programs"].items()}
+    return Chip(switches, maps, programs, handles["classes"], Sizes(*handles["sizes"]))
 
 
 def _port_record(switch_index: int, port: PortSite, queueing: Queueing, mtu: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import collections
 import ctypes
 import functools
 import os
-from ctypes import POINTER, c_bool, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
 from emulator.errors import MachineLacks
@@ -56,13 +56,10 @@ _PROTOTYPES = {
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, POINTER(OpenOptions)),
     "bpf_object__load": (c_int, c_void_p),
     "bpf_object__close": (None, c_void_p),
-    "bpf_object__next_program": (c_void_p, c_void_p, c_void_p),
-    "bpf_program__name": (c_char_p, c_void_p),
     "bpf_object__find_program_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_object__find_map_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_program__fd": (c_int, c_void_p),
     "bpf_program__attach": (c_void_p, c_void_p),
-    "bpf_program__set_autoload": (c_int, c_void_p, c_bool),
     "bpf_link__destroy": (c_int, c_void_p),
     "bpf_map__fd": (c_int, c_void_p),
     "bpf_map__reuse_fd": (c_int, c_void_p, c_int),
@@ -73,6 +70,7 @@ _PROTOTYPES = {
     "bpf_link_create": (c_int, c_int, c_int, c_int, c_void_p),
     "bpf_tc_hook_create": (c_int, POINTER(TcHook)),
     "bpf_tc_attach": (c_int, POINTER(TcHook), POINTER(TcOptions)),
+    "bpf_xdp_attach": (c_int, c_int, c_int, c_uint32, c_void_p),
     "bpf_prog_get_fd_by_id": (c_int, c_uint32),
     "bpf_obj_get_info_by_fd": (c_int, c_int, c_void_p, POINTER(c_uint32)),
     "bpf_prog_test_run_opts": (c_int, c_int, POINTER(TestRun)),

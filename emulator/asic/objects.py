@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from ctypes import byref, c_size_t, c_uint32, c_void_p
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from emulator.errors import EmulatorError, MachineLacks
 
 INGRESS, EGRESS = 1, 2  # enum bpf_tc_attach_point
 _TC_REPLACE = 1
+_XDP_DRIVER_MODE = 1 << 2
 _BPF_F_LINK = 1 << 13
 _BPF_STRUCT_OPS = 44  # enum bpf_attach_type
 
@@ -42,12 +43,12 @@ class Object:
     image: the bytes of the .bpf.o (a caller may have changed a name in them). settings: what the
     constant section .rodata holds, which the verifier uses to drop dead branches. reuse: maps of
     other objects that take the place of this object's maps of the same name. max_entries: sizes of
-    its own maps. skip: programs that are not loaded.
+    its own maps. linked_struct_ops: the struct_ops map that a link will hold (kernel >= 6.4).
     """
 
     def __init__(self, name: str, image: bytes, *, settings: bytes | None = None,
                  reuse: Mapping[str, Map] | None = None, max_entries: Mapping[str, int] | None = None,
-                 skip: Iterable[str] = (), struct_ops: str | None = None) -> None:
+                 linked_struct_ops: str | None = None) -> None:
         lib = library()
         clear_log()
         self._links: list[Link] = []
@@ -56,17 +57,14 @@ class Object:
         if not self._pointer:
             raise refused(f"the BPF object {name} cannot be opened", ctypes.get_errno())
         self.name = name
-        self.programs = self._program_names()
-        for program in skip:
-            lib.bpf_program__set_autoload(self._find("program", program), False)
         for map_name, size in (max_entries or {}).items():
             lib.bpf_map__set_max_entries(self._find("map", map_name), size)
         for map_name, shared in (reuse or {}).items():
             found = lib.bpf_object__find_map_by_name(self._pointer, map_name.encode())
             if found and lib.bpf_map__reuse_fd(found, shared.fd):
                 raise refused(f"the BPF object {name} cannot share the map {map_name}", ctypes.get_errno())
-        if struct_ops:
-            lib.bpf_map__set_map_flags(self._find("map", struct_ops), _BPF_F_LINK)
+        if linked_struct_ops:
+            lib.bpf_map__set_map_flags(self._find("map", linked_struct_ops), _BPF_F_LINK)
         if settings is not None:
             self._set_rodata(settings)
         status = lib.bpf_object__load(self._pointer)
@@ -74,12 +72,6 @@ class Object:
             failure = refused(f"this kernel refuses the BPF object {name}", status)
             self.close()
             raise failure
-
-    def _program_names(self) -> set[str]:
-        lib, names, program = library(), set(), None
-        while program := lib.bpf_object__next_program(self._pointer, program):
-            names.add(lib.bpf_program__name(program).decode())
-        return names
 
     def _find(self, kind: str, name: str) -> int:
         find = getattr(library(), f"bpf_object__find_{kind}_by_name")
@@ -111,12 +103,20 @@ class Object:
             raise refused(f"the BPF program {name} cannot be attached", ctypes.get_errno())
         self._links.append(Link(pointer))
 
-    def register_struct_ops(self, name: str) -> None:
-        """Register the struct_ops map `name` (kernel >= 6.4) by a link that dies with this process."""
+    def register_struct_ops(self, name: str, linked: bool) -> None:
+        """Register the struct_ops map `name`.
+
+        linked (it was opened as linked_struct_ops): by a link that dies with this process; else until
+        `close`, and for good if this process is killed.
+        """
         lib = library()
         described = self._find("map", name)
-        if not lib.bpf_map__attach_struct_ops(described):  # fills in the value; the link below registers it
+        pointer = lib.bpf_map__attach_struct_ops(described)  # a map for a link is only filled in by this
+        if not pointer:
             raise refused(f"this kernel refuses the struct_ops {name}", ctypes.get_errno())
+        if not linked:
+            self._links.append(Link(pointer))
+            return
         fd = lib.bpf_link_create(lib.bpf_map__fd(described), 0, _BPF_STRUCT_OPS, None)
         if fd < 0:
             raise refused(f"the struct_ops {name} cannot be linked", fd)
@@ -153,6 +153,13 @@ def tc_attach(ifindex: int, program_fd: int, where: int) -> None:
         raise refused(f"interface {ifindex} takes no BPF program", status)
 
 
+def xdp_attach(ifindex: int, program_fd: int) -> None:
+    """Put an XDP program on an interface of this namespace, in its driver."""
+    status = library().bpf_xdp_attach(ifindex, program_fd, _XDP_DRIVER_MODE, None)
+    if status:
+        raise refused(f"interface {ifindex} takes no XDP program", status)
+
+
 def program_id(fd: int) -> int:
     """The kernel-wide number of a program, by which another process can open it."""
     info = (c_uint32 * 64)()
@@ -171,16 +178,19 @@ def open_program(number: int) -> int:
     return fd
 
 
-_IFINDEX_OFFSET = 40  # of ifindex in struct __sk_buff, linux/bpf.h
+_PRIORITY_OFFSET, _IFINDEX_OFFSET = 32, 40  # in struct __sk_buff, linux/bpf.h
 
 
-def test_run(program_fd: int, frame: bytes, ifindex: int, repeat: int = 1) -> tuple[int, float]:
+def test_run(program_fd: int, frame: bytes, ifindex: int, priority: int = 0,
+             repeat: int = 1) -> tuple[int, float]:
     """Run a tc program on `frame` as if interface `ifindex` of this namespace had it.
 
-    Returns the program's verdict (TC_ACT_*) and the mean time of one run in seconds. Nothing is
-    sent: the kernel runs the program and discards the packet (BPF_PROG_TEST_RUN).
+    Returns what the program returns (32 bits, unsigned) and the mean time of one run in seconds. The
+    kernel discards the packet afterwards, unless the program sent it on (BPF_PROG_TEST_RUN; frames of
+    some 3.5 kB at the most, and they belong to a socket).
     """
     context = bytearray(_IFINDEX_OFFSET + 4)
+    context[_PRIORITY_OFFSET:_PRIORITY_OFFSET + 4] = priority.to_bytes(4, "little")
     context[_IFINDEX_OFFSET:] = ifindex.to_bytes(4, "little")
     memory = (ctypes.c_char * len(context)).from_buffer(context)
     options = TestRun(ctypes.sizeof(TestRun), ctypes.cast(frame, c_void_p), None, len(frame), 0,
