@@ -58,19 +58,24 @@ def _main(argv: list[str]) -> int:
     target.create()
     mode = "cli" if asked.cli else "quiet" if asked.quiet else "run"
     status, rows = 0, []
-    with _stopped_later() as stops:
+    with _stoppable() as stops:
         for plan, folder in zip(plans, folders):
             folder.create()
-            if not asked.quiet:
-                print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
-            outcome = _run(plan, folder, mode)
+            stops.held = False
+            try:
+                if not asked.quiet:
+                    print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
+                outcome = _run(plan, folder, mode)
+            except KeyboardInterrupt:  # before the sandbox stood
+                outcome = Outcome(interrupted=True)
+            stops.held = True
             if asked.cli:
                 _keep(folder, plan, outcome)
                 return _status(outcome, 0)
             summary = _write(folder, plan, outcome)
             rows.append((plan.label, summary))
             _show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
-            if stops:
+            if stops.came:
                 outcome = replace(outcome, interrupted=True)
             status = max(status, _status(outcome, _judged(summary)), key=_severity)
             if outcome.interrupted:
@@ -99,16 +104,26 @@ def _show(renderable: Any) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextmanager
-def _stopped_later() -> Iterator[list[int]]:
-    """Signals that ask to stop, collected while no sandbox runs (it obeys them at once): files are
-    written whole, and then the run ends.
+class _Stops:
+    """What signals that ask to stop do while no sandbox runs (one that runs obeys them itself): they raise
+    KeyboardInterrupt, but while `held`, when files are being written, they only leave word in `came`.
     """
-    came: list[int] = []
-    old = {number: signal.signal(number, lambda caught, _frame: came.append(caught))
-           for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def __init__(self) -> None:
+        self.held = self.came = False
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        if not self.held:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+@contextmanager
+def _stoppable() -> Iterator[_Stops]:
+    stops = _Stops()
+    old = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield came
+        yield stops
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
