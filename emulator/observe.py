@@ -24,7 +24,7 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         between=between, shaped_bps=outcome.shaped_bps, offloads=outcome.offloads,
         packet_ins=outcome.packet_ins, unfinished=tuple(engine.stuck), bytes_expected=engine.bytes_expected,
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
-        datapath_losses=outcome.datapath_losses,
+        datapath_losses=outcome.datapath_losses, link_faults=outcome.link_faults,
         paths=tuple(_delays(plan, outcome, sent)))
 
 

@@ -131,6 +131,16 @@ def _verdict(summary: Summary) -> Group:
     return Group(made, line)
 
 
+def _captures(summary: Summary) -> list[str]:
+    """What each capture holds, and what it does not."""
+    lines = []
+    for c in summary["captures"]:
+        lacks = [f"{c['dropped_packets']} more were not captured"] if c["dropped_packets"] else []
+        lacks += ["it ends early, having reached its largest size"] if c["full"] else []
+        lines.append("; ".join([f"Capture {c['file']}: {c['packets']} packets", *lacks]))
+    return lines
+
+
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
@@ -161,6 +171,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
         parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
+    parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [_verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)

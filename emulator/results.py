@@ -100,8 +100,17 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
         "workload": _workload(plan, outcome), "flows": _flow_statistics(listed),
         **_measured(plan, outcome), "projected": _projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
-        "interrupted": outcome.interrupted,
+        "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
+        "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
+                      "full": c.full} for c in outcome.captures],
     }
+
+
+def _sampling(outcome: Outcome) -> dict[str, Any] | None:
+    """How often the queues were looked at, as asked and as the machine allowed, and what that cost."""
+    r = outcome.recording
+    return r and {"asked_hz": r.asked_hz, "rate_hz": r.rate_hz, "cpu_share": r.cpu_share,
+                  "ended_early": r.ended_early}
 
 
 def _experiment(plan: Plan) -> dict[str, Any]:

@@ -102,6 +102,8 @@ class Session:
                     self._replay(engine)
             finally:
                 self._update(recording=sampler.stop())
+            if self.outcome.interrupted or self.outcome.engine.stuck:
+                engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)

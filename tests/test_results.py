@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator import report
 from emulator.bundle import csv_text, json_text
+from emulator.fabric.pcap import Captured
 from emulator.fidelity import judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
@@ -146,3 +149,12 @@ def test_the_target_is_projected_from_the_emulation() -> None:
 
 def test_a_flow_is_plain() -> None:
     assert all(kind in ("int", "bool", "str", "float") for kind in Flow.__annotations__.values())
+
+
+def test_what_was_captured_and_sampled_is_said(ring: Plan) -> None:
+    capture = Captured("l1-eth1", Path("/x/l1-eth1.pcap"), 9, 2, True)
+    said = summary(ring, replace(outcome(ring), captures=(capture,)))
+    assert said["captures"] == [{"port": "l1-eth1", "file": "l1-eth1.pcap", "packets": 9, "dropped_packets": 2,
+                                 "full": True}]
+    assert said["sampling"]["rate_hz"] == 100.0
+    assert "2 more were not captured" in report._captures(said)[0]

@@ -130,7 +130,7 @@ def test_a_port_that_lost_its_shaper_fails_the_verdict_by_name(tmp_path: Path) -
 
 def test_more_than_the_machine_can_do_is_not_trusted(tmp_path: Path) -> None:
     status, said, complained = finish("--topology", "leaf-spine:leaves=2,spines=2,hosts=2", "--workload",
-                                      "pattern:stride=2,bytes=30MB", "--rate", "200mbit", "--out", tmp_path / "out")
+                                      "pattern:stride=2,bytes=8MB", "--rate", "200mbit", "--out", tmp_path / "out")
     summary = strict_json(tmp_path / "out/summary.json")
     if summary["environment"]["datapath"] != "netdev":
         pytest.skip("this kernel has Open vSwitch's datapath and may well keep up with 200 Mb/s")
