@@ -192,8 +192,9 @@ def start_os_ken(ledger: Ledger, port: int) -> list[threading.Thread]:
 def serve_status(path: str, ledger: Ledger) -> None:
     """Write the ledger's summary to whoever connects to the Unix socket `path`, and close."""
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(path)
+        server.bind(f"{path}~")
         server.listen(16)
+        os.rename(f"{path}~", path)  # who sees the socket may connect: it listens already
         while True:
             connection, _ = server.accept()
             with connection:

@@ -16,7 +16,7 @@ from emulator.errors import BadInput, EmulatorError, MachineLacks
 from topologies.graph import Graph
 from topologies.graph_json import graph_to_json
 
-SOCKET_PATH_BYTES = 107  # sun_path of unix(7) less the closing zero
+SOCKET_PATH_BYTES = 106  # sun_path of unix(7) less the closing zero and the ~ that it has until it listens
 LOG_TAIL_LINES = 12
 POLL_S = 0.05
 

@@ -16,23 +16,34 @@ from typing import Any
 from emulator.errors import BadInput
 
 SUMMARY = "summary.json"
+FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv")
 
 
 class Bundle:
-    """A folder to write into. It may exist and hold other files; an earlier bundle needs `force`."""
+    """A folder to write into. It may exist and hold other files; what would be overwritten needs `force`."""
 
     def __init__(self, path: str, force: bool = False) -> None:
         self.path = Path(path)
         self._owner = _user_behind_sudo()
-        if self.path.exists() and not self.path.is_dir():
-            raise BadInput(f'--out "{path}" is not a directory.')
-        if (self.path / SUMMARY).exists() and not force:
-            raise BadInput(f'--out "{path}" holds an earlier result; choose another directory or add --force.')
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise BadInput(f'--out "{path}" is not a directory.')
+            there = next((name for name in FILES if (self.path / name).exists()), None)
+            if there and not force:
+                held = "an earlier result" if there == SUMMARY else f"a file {there}, which would be overwritten"
+                raise BadInput(f'--out "{path}" holds {held}; choose another directory or add --force.')
+        except (OSError, ValueError) as error:  # too long, or not to be looked into
+            raise BadInput(f'--out "{path}" cannot be a directory: {getattr(error, "strerror", error)}.') from None
 
     def create(self) -> None:
-        """Make the folder and its missing parents, owned by the user; BadInput where that is not allowed."""
-        missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
+        """Make the folder and its missing parents, owned by the user; BadInput where that is not allowed.
+
+        What is left there of an earlier bundle goes, so that no file of it passes for one of this run.
+        """
         try:
+            missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
+            for name in FILES:
+                (self.path / name).unlink(missing_ok=True)
             self.path.mkdir(parents=True, exist_ok=True)
             for made in missing:
                 self._give(made)

@@ -22,7 +22,7 @@ def headline(plan: Plan) -> str:
 
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
-    return Group(headline(plan), "", _times(plan), _tiers(plan), *_expected(plan), _capacity(plan))
+    return Group(f"{plan.label}: {headline(plan)}" if plan.label else headline(plan), "", _times(plan), _tiers(plan), *_expected(plan), _capacity(plan))
 
 
 def _times(plan: Plan) -> Any:

@@ -6,7 +6,9 @@ turns one file into all its runs. Nothing is computed here (see `plan.py`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +28,16 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+def _number(value: Any) -> Any:
+    """YAML's `yes` would pass for 1."""
+    if isinstance(value, bool):
+        raise ValueError("is not a number")
+    return value
+
+
 Text = Annotated[str, pydantic.BeforeValidator(_text)]
+Whole = Annotated[int, pydantic.BeforeValidator(_number)]
+Number = Annotated[float, pydantic.BeforeValidator(_number)]
 
 
 class Experiment(pydantic.BaseModel):
@@ -39,20 +50,25 @@ class Experiment(pydantic.BaseModel):
     routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
     workload: Text = pydantic.Field("training:stages=4,replicas=4", description="SPEC, or a file")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
-    mtu: int = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
+    mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
                                                       "port's rate; auto is 100 frames")
     ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
-    seed: int = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
-    repeat: int = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
+    repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
-    dilation: float = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
+    dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
                                      "times in the workload are multiplied by K")
-    byte_scale: float = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
+    byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
                                        description="S: message sizes are divided by S")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
+
+
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
+_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+FILE_OPTIONS = ("topology", "workload")
 
 
 class ExperimentFile(Experiment):
@@ -80,36 +96,66 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
         raise BadInput(_sentence(error, where)) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML as safe_load reads it, but a key that is given twice is refused instead of dropped."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f'"{key.value}" is given twice', problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def read_file(path: str) -> dict[str, Any]:
-    """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable."""
+    """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
+
+    A topology or workload file that it names lies relative to it, as an include would.
+    """
     text = "\n".join(read_lines(path, "an experiment file"))
     try:
-        values = yaml.safe_load(text)
+        values = yaml.load(text, _Loader)
+    except RecursionError:
+        raise BadInput(f"{path}: not valid YAML for an experiment: its lists lie too deep in one another.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise BadInput(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}.") from None
     if not isinstance(values, dict):
         raise BadInput(f"{path}: an experiment file is a mapping such as 'topology: fat-tree:k=4'.")
-    values = {str(key): value for key, value in values.items()}
+    values = {option_name(str(key)): value for key, value in values.items()}
     try:
         ExperimentFile(**values)
     except pydantic.ValidationError as error:
         raise BadInput(_sentence(error, path)) from None
-    workload = values.get("workload")
-    if isinstance(workload, str):
-        values["workload"] = _beside(workload, path)
-    return values
+    folder = Path(path).parent
+    matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
+    for key in FILE_OPTIONS:
+        if isinstance(values.get(key), str):
+            values[key] = with_file(values[key], lambda name: str(folder / name))
+        if key in matrix:
+            matrix[key] = [with_file(value, lambda name: str(folder / name)) if isinstance(value, str) else value
+                           for value in matrix[key]]
+    return {**values, "matrix": matrix} if matrix else values
 
 
-def _beside(workload: str, path: str) -> str:
-    """A workload file named in an experiment file lies relative to that file, as an include would."""
-    head, colon, tail = workload.partition(":")
-    name = tail if head == "hedera" and colon else workload
-    candidate = Path(path).parent / name
-    if Path(name).is_absolute() or Path(name).exists() or not candidate.is_file():
-        return workload
-    return f"{head}:{candidate}" if name is not workload else str(candidate)
+def option_name(key: str) -> str:
+    """The name of an option as it is written in a file and on the command line."""
+    field = Experiment.model_fields.get(key)
+    return field.alias if field is not None and field.alias else key
+
+
+def with_file(text: str, place: Callable[[str], str]) -> str:
+    """A topology or workload whose file is place(file), where there is such a file; else as it is."""
+    match = _FILE.fullmatch(text)
+    if match is None or "\0" in text:
+        return text
+    file = place(match["file"])
+    # 'star' is a topology even beside a file of that name
+    found = Path(file).exists() if match["head"] else "." in match["file"] and Path(file).is_file()
+    return f"{match['head'] or ''}{file}{match['tail'] or ''}" if found else text
 
 
 def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str, Experiment]]:
@@ -124,10 +170,17 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")
-    runs = list(_combinations(values, matrix, where))
-    if len(runs) > MAX_RUNS:
-        raise BadInput(f"{where}: {len(runs)} runs are more than {MAX_RUNS}; shorten matrix or repeat.")
-    return runs
+        twice = [value for number, value in enumerate(listed) if value in listed[:number]]
+        if twice:
+            raise BadInput(f"{where}: matrix: {key} lists {twice[0]} twice.")
+    repeat = make(values, where).repeat
+    count = repeat * math.prod(len(listed) for listed in matrix.values())
+    if count > MAX_RUNS:
+        raise BadInput(f"{where}: {count} runs are more than {MAX_RUNS}; shorten matrix or repeat.")
+    if repeat > 1 and "seed" in matrix:
+        raise BadInput(f"{where}: repeat runs the seeds that follow one another, and so does the matrix with its "
+                       "seeds; leave one of them out.")
+    return list(_combinations(values, matrix, where))
 
 
 def _names() -> list[str]:
@@ -139,11 +192,19 @@ def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: s
     for chosen in itertools.product(*matrix.values()):
         varied = dict(zip(matrix, chosen))
         base = make({**values, **varied}, where)
+        if base.seed + base.repeat > 2**32:
+            raise BadInput(f"{where}: seed={base.seed} leaves no room for {base.repeat} seeds below 2^32.")
         for number in range(base.repeat):
             label = [f"{key}={value}" for key, value in varied.items()]
             if base.repeat > 1:
                 label.append(f"seed={base.seed + number}")
             yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of an experiment file (JSON Schema 2020-12)."""
+    made = ExperimentFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 
 def dump(experiment: Experiment) -> str:

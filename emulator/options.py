@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any, NoReturn
 from controllers.routing import ROUTINGS
 from emulator import __version__
 from emulator.errors import BadInput
-from emulator.experiment import Experiment, expand, read_file
+from emulator.experiment import Experiment, expand, option_name, read_file, schema
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
@@ -27,6 +29,14 @@ class Invocation:
     dry_run: bool
     cli: bool
     quiet: bool
+
+
+class _Schema(argparse.Action):
+    """--schema: print and leave, as --version does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        print(json.dumps(schema(), indent=1))
+        parser.exit()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -100,6 +110,8 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--out", metavar="DIR", help=f"where the result bundle goes (default: {DEFAULT_OUT}/DATE-TIME)")
     result.add_argument("--force", action="store_true", help="replace an earlier bundle in DIR")
     result.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    made.add_argument("--schema", action=_Schema, nargs=0,
+                      help="print the JSON schema of experiment files and exit")
     made.add_argument("--version", action="version", version=f"emulator {__version__}")
     return made
 
@@ -110,17 +122,19 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     default_file is the experiment that runs when neither file nor topology nor workload is named;
     `now` names the default result folder.
     """
-    given = vars(parser().parse_args(argv))
+    given = vars(parser().parse_args(_joined(argv)))
+    for name in ("out", "pcap", "experiment"):
+        if given.get(name) == "":
+            raise BadInput(f"{name if name == 'experiment' else f'--{name}'} is an empty name.")
     invocation = {key: given.pop(key, default) for key, default in
                   (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
     file = given.pop("experiment", None)
     if file is None and not {"topology", "workload"} & set(given):
         file = default_file
     if "pcap" in given:
-        given["pcap"] = tuple(name for name in given["pcap"].split(",") if name)
+        given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
+    given = {option_name(key): value for key, value in given.items()}
     values = read_file(file) if file else {}
-    if "byte_scale" in given:
-        values.pop("byte-scale", None)
     overridden = set(given) & set(values.get("matrix") or {})
     if overridden:
         raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
@@ -132,3 +146,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     if invocation["cli"] and not sys.stdin:
         raise BadInput("--cli needs standard input.")
     return Invocation(runs=runs, out=out, **invocation)
+
+
+def _joined(argv: list[str]) -> list[str]:
+    """'--rate -5mbit' as '--rate=-5mbit': argparse would take a negative value for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from controllers.routing import parse_routing
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.capacity import Capacity, largest_rate_bps, predict
 from emulator.errors import BadInput
-from emulator.experiment import Experiment
+from emulator.experiment import FILE_OPTIONS, Experiment, with_file
+from emulator.fabric.pcap import check_ports
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
 from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
-from topologies.graph import Graph
+from topologies.graph import Graph, interface
 from traffic.check import check_schedule
 from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share
 from traffic.ideal import Ideal, ideal
@@ -62,6 +64,15 @@ class Plan:
         return one_queue(self.ecn_bytes)
 
     @property
+    def resolved(self) -> Experiment:
+        """The experiment with nothing left to choose or to look for: it repeats the run anywhere."""
+        files = {key: with_file(getattr(self.experiment, key), lambda name: str(Path(name).absolute()))
+                 for key in FILE_OPTIONS}
+        return self.experiment.model_copy(update={
+            **files, "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
+            "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
+
+    @property
     def iterations(self) -> int:
         return self.workload.warmup + self.workload.iterations
 
@@ -73,6 +84,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     """
     parse_routing(experiment.routing)
     graph = resolve_topology(experiment.topology)
+    check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
+                experiment.pcap)
     paths = Paths(graph)
     workload, wire = _workload(experiment, graph, paths, switch, datapath)
     check_schedule(workload.schedule, len(graph.hosts))

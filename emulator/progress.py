@@ -20,8 +20,7 @@ class Progress:
         self.done()
         self._stage, self._since = name, time.monotonic()
         if self._live:
-            sys.stderr.write(f"\r\x1b[K  {name} …")
-            sys.stderr.flush()
+            self._say(f"\r\x1b[K  {name} …")
 
     def update(self, text: str) -> None:
         """Say where a long stage is; on a pipe at most every 10 seconds."""
@@ -29,16 +28,19 @@ class Progress:
         if self._quiet or (not self._live and now - self._shown < 10.0):
             return
         self._shown = now
-        if self._live:
-            sys.stderr.write(f"\r\x1b[K  {self._stage}: {text}")
-        else:
-            sys.stderr.write(f"  {self._stage}: {text}\n")
-        sys.stderr.flush()
+        self._say(f"\r\x1b[K  {self._stage}: {text}" if self._live else f"  {self._stage}: {text}\n")
 
     def done(self) -> None:
         """End the current stage with the time that it took."""
         if self._stage and not self._quiet:
             clear = "\r\x1b[K" if self._live else ""
-            sys.stderr.write(f"{clear}  {self._stage} ({show_time(time.monotonic() - self._since)})\n")
-            sys.stderr.flush()
+            self._say(f"{clear}  {self._stage} ({show_time(time.monotonic() - self._since)})\n")
         self._stage = ""
+
+    def _say(self, text: str) -> None:
+        """Write at once; when the reader has gone, as `2>&1 | head` goes, the run goes on in silence."""
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except BrokenPipeError:
+            self._quiet = True

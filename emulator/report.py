@@ -4,7 +4,9 @@ Works on plain data (a plan's lines, a summary as in summary.json); prints nothi
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import mean, stdev
 from typing import Any
 
 from rich import box
@@ -129,6 +131,16 @@ def _verdict(summary: Summary) -> Group:
     return Group(made, line)
 
 
+def _captures(summary: Summary) -> list[str]:
+    """What each capture holds, and what it does not."""
+    lines = []
+    for c in summary["captures"]:
+        lacks = [f"{c['dropped_packets']} more were not captured"] if c["dropped_packets"] else []
+        lacks += ["it ends early, having reached its largest size"] if c["full"] else []
+        lines.append("; ".join([f"Capture {c['file']}: {c['packets']} packets", *lacks]))
+    return lines
+
+
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
@@ -159,6 +171,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
         parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
+    parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [_verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)
@@ -174,14 +187,39 @@ def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
             made.add_row(label, *["-"] * 8, s["fidelity"]["verdict"])
             continue
         made.add_row(label, _time(w["completion_s"]), percent(w["efficiency"]), _time(f["fct_p50_s"]),
-                     _time(f["fct_p99_s"]), show_rate(w["goodput_bps"] or 0), percent(w["host_links_share"]),
+                     _time(f["fct_p99_s"]), "-" if w["goodput_bps"] is None else show_rate(w["goodput_bps"]), percent(w["host_links_share"]),
                      show_size(q["p99_bytes"] or 0), str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
     return made
 
 
+def spread(rows: Sequence[tuple[str, Summary]]) -> Table | None:
+    """Mean, standard deviation, least and most over the seeds of runs that differ in nothing else; and how
+    many connections all of them together put over each top switch. None where no two runs do.
+    """
+    alike: dict[str, list[Summary]] = {}
+    for label, summary in rows:
+        rest = " ".join(word for word in label.split() if not word.startswith("seed="))
+        alike.setdefault(rest, []).append(summary)
+    made = table("Over the seeds", "runs", "figure", "mean", "sd", "least", "most")
+    for label, summaries in alike.items():
+        for key, show_value in (("completion_s", show_time), ("efficiency", percent), ("host_links_share", percent)):
+            values = [s["workload"][key] for s in summaries if s["workload"][key] is not None]
+            if len(values) > 1:
+                figures = (mean(values), stdev(values), min(values), max(values))
+                made.add_row(f"{label} ({len(values)} seeds)".strip(), key, *map(show_value, figures))
+        over: Counter[str] = Counter()
+        for s in summaries:
+            over.update(s["links"]["connections_by_top_switch"] if s["links"] else {})
+        if len(summaries) > 1 and over:
+            made.add_row(label, "connections over " + " ".join(f"{name}:{n}" for name, n in over.items()))
+    return made if made.row_count else None
+
+
 def show(renderable: Any, stream: Any = None) -> None:
     """Print to the terminal; a pipe or a narrow window gets at least 100 columns, so no cell is cut."""
-    console = Console(file=stream, highlight=False, soft_wrap=False)
+    # without markup and emoji: a file called [x] or :100: is printed as it is called
+    plain = {"file": stream, "highlight": False, "markup": False, "emoji": False}
+    console = Console(**plain)
     if console.width < 100 or not console.is_terminal:
-        console = Console(file=stream, highlight=False, width=max(console.width, 120))
+        console = Console(**plain, width=max(console.width, 120))
     console.print(renderable)

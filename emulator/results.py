@@ -29,7 +29,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Flow:
-    """One delivered message. start_s counts from the first iteration's start; path is 'h1 e0_0 … h16'."""
+    """One delivered message. start_s counts from the first iteration's start; path is 'h1 e0_0 … h16'.
+
+    src_port, dst_port: TCP ports of its connection, which decide the path under ECMP.
+    """
 
     iteration: int
     measured: bool
@@ -38,6 +41,8 @@ class Flow:
     src_rank: int
     dst_rank: int
     channel: int
+    src_port: int
+    dst_port: int
     phase: str
     step: int
     bytes: int
@@ -60,20 +65,21 @@ def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
     shortest = Paths(plan.graph)
     ideal: dict[tuple[ConnectionKey, int], float] = {}
     hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
-    base_rtt_s = {c.key: c.info.min_rtt_s for c in outcome.engine.connections}
+    connection = {c.key: c for c in outcome.engine.connections}
     listed = []
     for message in sorted(outcome.engine.messages, key=lambda m: m.start_s):
         key = ConnectionKey(message.src, message.dst, message.channel)
         path = outcome.paths.get(key, ())
         if (key, message.size_bytes) not in ideal:
-            crossed = _crossed(path, links) or [
-                shortest.undirected(link) for link in shortest.first(hosts[key.src], hosts[key.dst])]
-            ideal[key, message.size_bytes] = plan.wire.ideal_fct_s(crossed, message.size_bytes) + base_rtt_s[key]
+            crossed = _crossed(path, links) or shortest.first_links(hosts[key.src], hosts[key.dst])
+            ideal[key, message.size_bytes] = (plan.wire.ideal_fct_s(crossed, message.size_bytes)
+                                              + connection[key].info.min_rtt_s)
         alone = ideal[key, message.size_bytes]
         fct = message.acked_s - message.start_s
         listed.append(Flow(
             message.iteration, message.iteration >= plan.workload.warmup, hosts[key.src], hosts[key.dst],
-            key.src, key.dst, key.channel, message.phase, message.step, message.size_bytes,
+            key.src, key.dst, key.channel, connection[key].src_port, connection[key].dst_port,
+            message.phase, message.step, message.size_bytes,
             message.start_s - outcome.started_s, fct, alone, fct / alone, message.retransmits, " ".join(path)))
     return listed
 
@@ -94,8 +100,17 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
         "workload": _workload(plan, outcome), "flows": _flow_statistics(listed),
         **_measured(plan, outcome), "projected": _projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
-        "interrupted": outcome.interrupted,
+        "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
+        "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
+                      "full": c.full} for c in outcome.captures],
     }
+
+
+def _sampling(outcome: Outcome) -> dict[str, Any] | None:
+    """How often the queues were looked at, as asked and as the machine allowed, and what that cost."""
+    r = outcome.recording
+    return r and {"asked_hz": r.asked_hz, "rate_hz": r.rate_hz, "cpu_share": r.cpu_share,
+                  "ended_early": r.ended_early}
 
 
 def _experiment(plan: Plan) -> dict[str, Any]:

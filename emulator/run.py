@@ -4,7 +4,11 @@ from __future__ import annotations
 import datetime
 import os
 import pickle
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +21,13 @@ from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
+from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
 BUILD_ALLOWANCE_S = 300.0
+COMMAND_LINE_S = 7 * 86400.0  # whoever types ends it; this only ends what was forgotten
 NOTHING_TO_JUDGE = Verdict("fail", (Check("complete", 0, 1, False, "the run broke off before it was measured"),))
 
 
@@ -30,14 +36,11 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _main(sys.argv[1:] if argv is None else argv)
     except EmulatorError as error:
-        print(f"emulator: {error}", file=sys.stderr)
+        print(f"emulator: {_one_line(error)}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
         print("emulator: interrupted.", file=sys.stderr)
         return Interrupted.exit_status
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _main(argv: list[str]) -> int:
@@ -45,33 +48,86 @@ def _main(argv: list[str]) -> int:
     asked = options.parse(argv, str(DEFAULT_FILE), now)
     machine.require_mininet()
     plans = [resolve(label, experiment, *_switch(experiment.switch)) for label, experiment in asked.runs]
+    target = Bundle(asked.out, asked.force)
+    check_kept([Path(os.path.realpath(target.path))])
+    folders = [target] if len(plans) == 1 else [_folder(target, plan, asked.force) for plan in plans]
     if asked.dry_run:
         for plan in plans:
-            report.show(dryrun.describe(plan))
+            _show(dryrun.describe(plan))
         return 0
     _require(plans)
-    target = Bundle(asked.out, asked.force)
     target.create()
     mode = "cli" if asked.cli else "quiet" if asked.quiet else "run"
     status, rows = 0, []
-    for plan in plans:
-        folder = target if len(plans) == 1 else _folder(target, plan, asked.force)
-        if not asked.quiet:
-            print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
-        outcome = _run(plan, folder, mode)
-        if asked.cli:
-            return outcome.error[0] if outcome.error else 0
-        summary = _write(folder, plan, outcome)
-        rows.append((plan.label, summary))
-        report.show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
-        status = max(status, _status(summary, outcome), key=_severity)
-        if outcome.interrupted:
-            break
-    if len(plans) > 1:
-        report.show(report.comparison(rows))
-        target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
-            {"label": label, **summary} for label, summary in rows]}))
+    with _stoppable() as stops:
+        for plan, folder in zip(plans, folders):
+            folder.create()
+            stops.held = False
+            try:
+                if not asked.quiet:
+                    print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
+                outcome = _run(plan, folder, mode)
+            except KeyboardInterrupt:  # before the sandbox stood
+                outcome = Outcome(interrupted=True)
+            stops.held = True
+            if asked.cli:
+                _keep(folder, plan, outcome)
+                return _status(outcome, 0)
+            summary = _write(folder, plan, outcome)
+            rows.append((plan.label, summary))
+            _show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
+            if stops.came:
+                outcome = replace(outcome, interrupted=True)
+            status = max(status, _status(outcome, _judged(summary)), key=_severity)
+            if outcome.interrupted:
+                print(f"emulator: interrupted; what was measured until then is in {target.path}.", file=sys.stderr)
+                break
+        if len(plans) > 1:
+            _show(report.comparison(rows))
+            over_seeds = report.spread(rows)
+            if over_seeds:
+                _show(over_seeds)
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+                {"label": label, **summary} for label, summary in rows]}))
     return status
+
+
+def _one_line(error: EmulatorError) -> str:
+    """Bad input is one line, even where a name that was typed is not; other errors may show a log's tail."""
+    return " ".join(str(error).split("\n")) if isinstance(error, BadInput) else str(error)
+
+
+def _show(renderable: Any) -> None:
+    """Print on stdout; when its reader has gone, as `| head` goes, the run and its exit status still count."""
+    try:
+        report.show(renderable)
+    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Stops:
+    """What signals that ask to stop do while no sandbox runs (one that runs obeys them itself): they raise
+    KeyboardInterrupt, but while `held`, when files are being written, they only leave word in `came`.
+    """
+
+    def __init__(self) -> None:
+        self.held = self.came = False
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        if not self.held:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+@contextmanager
+def _stoppable() -> Iterator[_Stops]:
+    stops = _Stops()
+    old = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield stops
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
 
 
 def _switch(kind: str) -> tuple[str, str]:
@@ -92,6 +148,8 @@ def _require(plans: list[Plan]) -> None:
     """Everything that a run needs of the machine, before anything starts."""
     machine.require_root()
     machine.require_programs([*machine.OVS_PROGRAMS, "mnexec"])
+    if any(plan.experiment.pcap for plan in plans):
+        machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])
     for name in sorted({plan.experiment.cc for plan in plans}):
         machine.require_congestion_control(name)
@@ -100,10 +158,8 @@ def _require(plans: list[Plan]) -> None:
 
 def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
     """The folder of one run of several: its label with nothing that a path could trip over."""
-    name = "".join(c if c.isalnum() or c in "=.-" else "_" for c in plan.label)
-    made = Bundle(str(target.path / name), force)
-    made.create()
-    return made
+    name = "".join(c if c.isascii() and c.isalnum() or c in "=.-" else "_" for c in plan.label)
+    return Bundle(str(target.path / name), force)
 
 
 def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
@@ -115,7 +171,8 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
             status = sandbox.run_in_sandbox(
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
                 pickle.dumps(plan),
-                deadline_s=plan.deadline_s + BUILD_ALLOWANCE_S, keep=[folder.path], pass_fds=[memory],
+                deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
+                keep=[folder.path], pass_fds=[memory],
                 interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
@@ -124,22 +181,22 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
             content = file.read()
     finally:
         os.close(memory)
-    if content:
-        return pickle.loads(content)  # written by our own child
+    if content and not failure:
+        outcome = pickle.loads(content)  # written by our own child
+        return replace(outcome, interrupted=outcome.interrupted or status == Interrupted.exit_status)
     if status == Interrupted.exit_status:
         return Outcome(interrupted=True, error=(status, "The run was interrupted before it had results."))
-    return Outcome(error=failure or (1, f"The run ended with status {status} and brought nothing back; "
+    return Outcome(error=failure or (status or 1, f"The run ended with status {status} and brought nothing back; "
                                         "what it printed above says why."))
 
 
 def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     """All files of the bundle; returns the summary."""
+    _keep(folder, plan, outcome)
     seen = observe(plan, outcome)
     verdict = judge(seen) if seen else NOTHING_TO_JUDGE
     listed = results.flows(plan, outcome)
     summary = results.summarise(plan, outcome, verdict, listed)
-    folder.write("experiment.yaml", dump(plan.experiment))
-    folder.write("log.txt", outcome.log)
     folder.write("flows.csv", bundle.csv_text(results.FLOW_COLUMNS, results.message_rows(listed)))
     if outcome.engine:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
@@ -150,19 +207,30 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
-    for captured in outcome.captures:
-        folder.adopt(captured.file.name)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
 
 
-def _status(summary: dict[str, Any], outcome: Outcome) -> int:
-    """Interrupted before unfinished before untrusted: the first reason for which a number is not one."""
+def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:
+    """What every run leaves, measured or not: how to repeat it, what it said, what was captured."""
+    folder.write("experiment.yaml", dump(plan.resolved))
+    folder.write("log.txt", outcome.log)
+    for captured in outcome.captures:
+        folder.adopt(captured.file.name)
+
+
+def _status(outcome: Outcome, judged: int) -> int:
+    """Interrupted before broken before `judged`: the first reason for which a number is not one."""
     if outcome.interrupted:
         return Interrupted.exit_status
     if outcome.error:
         print(f"emulator: {outcome.error[1]}", file=sys.stderr)
         return outcome.error[0]
+    return judged
+
+
+def _judged(summary: dict[str, Any]) -> int:
+    """The exit status of a run that came to its end, by its results."""
     if summary["workload"]["stuck"]:
         return Unfinished.exit_status
     return 0 if summary["fidelity"]["verdict"] == "pass" else Untrusted.exit_status

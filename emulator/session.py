@@ -113,6 +113,8 @@ class Session:
                 time.sleep(SAMPLING_LEAD_S)
             finally:
                 self._update(recording=sampler.stop(), packets=record.stop() if record else None)
+            if self.outcome.interrupted or self.outcome.engine.stuck:
+                engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
@@ -226,10 +228,11 @@ def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
 def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
     """Build the fabric and give the terminal to Mininet's command line instead of the workload."""
 
-    def interact(_session: Session, fabric: Fabric) -> None:
+    def interact(session: Session, fabric: Fabric) -> None:
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}; exit ends the run.", flush=True)
-        run_command_line(open_network(fabric))
+        with session._captures(fabric):
+            run_command_line(open_network(fabric))
 
     return _guarded(Session(plan, progress, folder), interact)
 

@@ -50,7 +50,8 @@ def take(spec: Spec, what: str, known: Mapping[str, Callable[[str], object]]) ->
         try:
             values[key] = known[key](text)
         except BadInput as error:
-            raise BadInput(f"{what} {spec.name}: {key}: {error}") from None
+            named = f"{what} {spec.name}: {key}"
+            raise error if str(error).startswith(named) else BadInput(f"{named}: {error}") from None
         except ValueError:
             raise BadInput(f'{what} {spec.name}: {key}="{text}" is not a valid value.') from None
     return values

@@ -26,9 +26,11 @@ def trace(spans: Iterable[Span], iterations: Sequence[Iteration], hosts: Sequenc
                      for name, tid in _THREADS.items())
     phases: dict[tuple[int, int, str], list[float]] = {}
     for span in spans:
-        lines.append(_complete(span.rank, _THREADS[span.kind], f"{span.phase} {span.step}", span.kind,
+        lines.append(_complete(span.rank, _THREADS[span.kind], f"{span.phase} {span.step}".strip(), span.kind,
                                span.start_s - origin_s, span.end_s - span.start_s,
                                {"iteration": span.iteration, "step": span.step}))
+        if not span.phase:
+            continue
         reach = phases.setdefault((span.rank, span.iteration, span.phase), [span.start_s, span.end_s])
         reach[0], reach[1] = min(reach[0], span.start_s), max(reach[1], span.end_s)
     for (rank, iteration, phase), (start, end) in phases.items():

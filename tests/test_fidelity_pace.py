@@ -156,3 +156,8 @@ def test_no_samples_fail() -> None:
 @given(st.floats(1, 1e12))
 def test_a_proposed_rate_can_be_given_back(rate_bps: float) -> None:
     assert parse_rate(as_option(rate_bps)) == pytest.approx(rate_bps, rel=0.06, abs=0.5)
+
+
+def test_a_port_that_is_not_as_configured_at_the_end():
+    check = only(replace(sound(), link_faults=("s1-eth2 holds 9 bytes, not 60000.",)), "shaping")
+    assert check.value == 1 and "s1-eth2 holds 9 bytes" in check.why

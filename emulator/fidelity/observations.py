@@ -35,6 +35,7 @@ class Observations:
     cores: idle and steal, of the whole run.
     between: the difference of the counters from before the first packet to after the last one.
     shaped_bps: interface -> rate of its HTB class as read back at the end; None where HTB is gone.
+    link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> names of the segmentation and coalescing offloads found on at the end.
     packet_ins: packets that switches sent to the controller in the window.
     unfinished: a sentence for each flow or message that did not end.
@@ -68,6 +69,7 @@ class Observations:
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
     switch_drops: Mapping[str, int] = field(default_factory=dict)
     paths: tuple[PathDelay, ...] = ()
+    link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
 
     @property

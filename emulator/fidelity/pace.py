@@ -41,7 +41,8 @@ def shaping(run: Observations) -> Check:
     """1. Every port is shaped as configured, at the end and at every sample.
 
     Value: ports whose HTB was missing at any time, whose class was read back at another rate (by more
-    than 0.1 %; HTB keeps whole bytes a second), or that let packets pass without a class.
+    than 0.1 %; HTB keeps whole bytes a second), that let packets pass without a class, or that were in
+    any other way not as configured at the end.
     """
     wrong: dict[str, str] = {}
     for series in run.series:
@@ -58,6 +59,9 @@ def shaping(run: Observations) -> Check:
                                         f"{show_rate(port.rate_bps)}")
         elif direct:
             wrong.setdefault(port.name, f"{direct} packets left {port.name} unshaped, without a class")
+    for sentence in run.link_faults:
+        if not any(name in sentence for name in wrong):
+            wrong[sentence] = sentence.rstrip(".")
     if not wrong:
         return Check("shaping", 0, 0, True, f"all {len(run.ports)} ports were shaped as configured")
     return Check("shaping", len(wrong), 0, False, f"{some(wrong.values())}; something outside the "
