@@ -32,7 +32,7 @@ def gone(token: str, within_s: float = 10.0) -> list[str]:
 
 def state() -> dict[str, str]:
     """The machine's links, mounts and named namespaces, as text to be compared."""
-    links = {name: Path(f"/sys/class/net/{name}/ifindex").read_text() for name in os.listdir("/sys/class/net")}
+    links = {path.name: (path / "ifindex").read_text() for path in Path("/sys/class/net").iterdir()}
     netns = sorted(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else []
     return {"links": str(sorted(links.items())), "mounts": Path("/proc/self/mountinfo").read_text(),
             "namespaces": str(netns), "run": str(sorted(os.listdir("/run")))}

@@ -20,10 +20,8 @@ from emulator.fabric import rtnl
 from emulator.fabric.ethtool import offloads_off
 from emulator.fabric.spec import FabricSpec, HostSite, Port
 from emulator.netlink import Message, Netlink, NetlinkError
-from topologies.graph import Graph, Link, interface
+from topologies.graph import GATEWAY_IP, GATEWAY_MAC, Graph, Link, interface
 
-GATEWAY_IP = "10.255.255.254"
-GATEWAY_MAC = "02:00:00:00:00:01"
 NETWORK, PREFIX = "10.0.0.0", 8
 MAX_NAME = 15  # IFNAMSIZ without its zero
 LOOPBACK = 1

@@ -16,6 +16,7 @@ from emulator import netns
 from emulator.errors import Unfinished
 from emulator.fabric.build import Fabric
 from emulator.fabric.diagnose import first_doubt, port_counts
+from emulator.machine import require_open_files
 
 GATE_PORT = 4991  # where probes go; the workload uses others
 AT_ONCE = 64
@@ -48,8 +49,10 @@ def prove(fabric: Fabric, probes: Sequence[Probe]) -> Proof:
 
     Raises Unfinished with the pairs that failed and the first place on the way to look at.
     """
+    destinations = {probe.destination for probe in probes}
+    require_open_files(2 * len(destinations) + 4 * AT_ONCE)
     before = port_counts(fabric)
-    sockets = _Sockets(fabric, {probe.destination for probe in probes})
+    sockets = _Sockets(fabric, destinations)
     try:
         failed, udp, tcp = asyncio.run(_prove(fabric, sockets, probes))
     finally:

@@ -112,6 +112,8 @@ def start(fabric: Fabric, controller_port: int) -> Ovs:
     wanted = operations(fabric, f"tcp:127.0.0.1:{controller_port}")
     if fabric.datapath == "system":
         daemons.await_kernel_datapath()
+    # of ovs-vswitchd: a packet socket a port; a tap, pipes and connections a bridge
+    machine.require_open_files(2 * len(fabric.switch_ports) + 16 * len(fabric.switches))
     processes: list[subprocess.Popen] = []
     try:
         database = daemons.start_database(processes)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import time
 
+from emulator import syscalls
 from emulator.errors import MachineLacks
 
-CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1           # include/uapi/linux/time.h
-PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29     # include/uapi/linux/prctl.h
+CLOCK_MONOTONIC, TIMER_ABSTIME = 1, 1   # include/uapi/linux/time.h
+PR_SET_TIMERSLACK = 29                  # include/uapi/linux/prctl.h
 _EINTR = 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -50,7 +50,6 @@ def die_with_parent(parent: int) -> None:
 
     `parent` is that process's id; if it has gone already this process ends at once.
     """
-    if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise MachineLacks(f"PR_SET_PDEATHSIG failed: {os.strerror(ctypes.get_errno())}.")
+    syscalls.die_with_parent()
     if os.getppid() != parent:
         raise SystemExit(1)

@@ -5,6 +5,7 @@ Each scene takes the payload's arguments and returns plain data for the test to 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,27 @@ def same_as_tc(tmp: str) -> dict:
         shell("ip", "link", "del", "probe")
         texts[f"{rate_bps:g}"] = (by_tc, ours)
     return texts
+
+
+def namespaces(tmp: str) -> dict:
+    """Namespaces made and entered by us, as `ip netns` and sockets see them."""
+    netns.create("one")
+    twice = ""
+    try:
+        netns.create("one")
+    except FileExistsError as error:
+        twice = str(error.filename)
+    home = Path("/proc/thread-self/ns/net").readlink()
+    with netns.entered("one"):
+        there = Path("/proc/thread-self/ns/net").readlink()
+        links = [name for _, name in socket.if_nameindex()]
+    try:
+        with netns.entered("one"):
+            raise ValueError
+    except ValueError:
+        back = Path("/proc/thread-self/ns/net").readlink()
+    return {"home": str(home), "there": str(there), "back": str(back), "links": links, "twice": twice,
+            "names": netns.names(), "exec": shell("readlink", "/proc/self/ns/net", netns_name="one").strip()}
 
 
 def large(tmp: str, k: int) -> dict:

@@ -4,7 +4,6 @@ Everything made in it goes when the last descriptor on it is closed, also when t
 """
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import socket
@@ -14,20 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from emulator import syscalls
 from emulator.fabric.spec import Port
 from emulator.telemetry.namespaces import inside
 
-CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
-MS_REC, MS_PRIVATE = 0x4000, 0x40000
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # include/uapi/asm-generic/socket.h
 BURST_BYTES = 1600
 RATE_BPS, LIMIT_BYTES = 5_000_000, 60_000
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _call(result: int) -> None:
-    if result != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def run(command: str) -> str:
@@ -106,16 +98,16 @@ def private_network() -> Iterator[None]:
     homes = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]
     here = os.getcwd()
     try:
-        _call(_libc.unshare(CLONE_NEWNET | CLONE_NEWNS))
+        syscalls.unshare(syscalls.CLONE_NEWNET | syscalls.CLONE_NEWNS)
         try:
-            _call(_libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
-            _call(_libc.mount(b"tmpfs", b"/run", b"tmpfs", 0, None))
+            syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+            syscalls.mount("tmpfs", "/run", "tmpfs")
             os.mkdir("/run/netns")
             run("ip link set lo up")
             yield
         finally:
-            _call(_libc.setns(homes[0], CLONE_NEWNET))
-            _call(_libc.setns(homes[1], CLONE_NEWNS))
+            syscalls.setns(homes[0], syscalls.CLONE_NEWNET)
+            syscalls.setns(homes[1], syscalls.CLONE_NEWNS)
             os.chdir(here)
     finally:
         for home in homes:
