@@ -22,12 +22,10 @@ from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
 from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
-from emulator.fabric.command_line import run_command_line
 from emulator.fabric.ethtool import offloads_on
 from emulator.fabric.gate import Probe, prove
-from emulator.fabric.mininet_api import open_network
-from emulator.fabric.verify import shaped_rates_bps
 from emulator.fabric.switches import Switches
+from emulator.fabric.verify import shaped_rates_bps
 from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
@@ -227,6 +225,9 @@ def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
 
 def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
     """Build the fabric and give the terminal to Mininet's command line instead of the workload."""
+    # imported here, because Mininet's nodes bring setuptools in: half a second of a core that no other run needs
+    from emulator.fabric.command_line import run_command_line
+    from emulator.fabric.mininet_api import open_network
 
     def interact(session: Session, fabric: Fabric) -> None:
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
