@@ -24,6 +24,7 @@ from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
+from traffic.load import pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
@@ -155,7 +156,15 @@ def _require(plans: list[Plan]) -> None:
     for plan in plans:
         if not (plan.experiment.cc in BPF_ALGORITHMS and asic_supported() is None):
             machine.require_congestion_control(plan.experiment.cc)
-    machine.require_open_files(max(4 * len(plan.graph.links) + 8 * len(plan.graph.hosts) for plan in plans))
+    machine.require_open_files(max(map(_open_files, plans)))
+
+
+def _open_files(plan: Plan) -> int:
+    """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
+    and a namespace for each host, and Open vSwitch's two for each of its ports."""
+    connections = len(pairs(plan.workload.schedule))
+    ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
+    return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
 
 
 def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
