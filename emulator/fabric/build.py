@@ -39,6 +39,7 @@ HOST_SETTINGS = {
     "ipv4/tcp_slow_start_after_idle": "0",  # a step of a collective starts with the window of the last
     "ipv4/tcp_no_metrics_save": "1",  # a connection learns nothing from the one before: runs repeat
     "ipv4/tcp_mtu_probing": "0",
+    "ipv4/tcp_orphan_retries": "1",  # a socket that outlives its process ends, and so does its namespace
 }
 
 

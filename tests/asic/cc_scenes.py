@@ -9,6 +9,7 @@ import numpy as np
 
 from emulator import netns
 from emulator.asic.cc import AVAILABLE, Swift, provide
+from emulator.asic.objects import program_id
 from emulator.asic.napi import thread_receive
 from emulator.asic.queueing import one_queue
 from emulator.asic.telemetry import QueueTelemetry
@@ -95,5 +96,6 @@ def leave_all_behind() -> dict:
     for _ in range(3):
         made.datapath.packet_out(made.dpid("l1"), 2, bytes(12) + b"\x88\xb6" + bytes(1000))
     handles = made.chip.handles
-    return {"prog": list(handles["programs"].values()), "map": list(handles["maps"].values()),
+    programs = [*handles["programs"].values(), *([program_id(cc._loaded.program("swift_init"))] if cc else [])]
+    return {"prog": programs, "map": list(handles["maps"].values()),
             "registered": cc is not None and cc.name in AVAILABLE.read_text(), "name": cc.name if cc else ""}
