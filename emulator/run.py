@@ -64,7 +64,8 @@ def _main(argv: list[str]) -> int:
             stops.held = False
             try:
                 if not asked.quiet:
-                    print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
+                    name = plan.label or plan.workload.name
+                    print(f"{name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
                 outcome = _run(plan, folder, mode)
             except KeyboardInterrupt:  # before the sandbox stood
                 outcome = Outcome(interrupted=True)
@@ -79,7 +80,7 @@ def _main(argv: list[str]) -> int:
                 outcome = replace(outcome, interrupted=True)
             status = max(status, _status(outcome, _judged(summary)), key=_severity)
             if outcome.interrupted:
-                print(f"emulator: interrupted; what was measured until then is in {target.path}.", file=sys.stderr)
+                print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
                 break
         if len(plans) > 1:
             _show(report.comparison(rows))
@@ -97,7 +98,7 @@ def _one_line(error: EmulatorError) -> str:
 
 
 def _show(renderable: Any) -> None:
-    """Print on stdout; when its reader has gone, as `| head` goes, the run and its exit status still count."""
+    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
     try:
         report.show(renderable)
     except (BrokenPipeError, SystemExit):  # rich turns the one into the other
@@ -178,8 +179,8 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
         return replace(outcome, interrupted=outcome.interrupted or status == Interrupted.exit_status)
     if status == Interrupted.exit_status:
         return Outcome(interrupted=True, error=(status, "The run was interrupted before it had results."))
-    return Outcome(error=failure or (status or 1, f"The run ended with status {status} and brought nothing back; "
-                                        "what it printed above says why."))
+    nothing = f"The run ended with status {status} and brought nothing back; what it printed above says why."
+    return Outcome(error=failure or (status or 1, nothing))
 
 
 def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:

@@ -42,8 +42,8 @@ def test_a_run_leaves_a_bundle_that_repeats_it(tmp_path: Path) -> None:
         assert {row["port"] for row in rows(out / name)} >= {"h1-eth0", "l1-eth2"}
 
     measure(again, out / "experiment.yaml")
-    ways = [[(row["src_port"], row["dst_port"], row["path"], row["bytes"]) for row in rows(folder / "flows.csv")]
-            for folder in (out, again)]
+    ways = [[(row["src_port"], row["dst_port"], row["path"], row["bytes"])
+             for row in rows(folder / "flows.csv")] for folder in (out, again)]
     assert ways[0] == ways[1] and ways[0][0][2] == "h1 l1 s1 l2 h2"
     assert (again / "experiment.yaml").read_text() == (out / "experiment.yaml").read_text()
     assert state() == before
@@ -118,19 +118,21 @@ def test_a_deadline_names_each_rank_that_waits(tmp_path: Path) -> None:
 
 
 def test_a_port_that_lost_its_shaper_fails_the_verdict_by_name(tmp_path: Path) -> None:
-    run = start(*SMALL, "--workload", "pattern:pair=0-1,bytes=2MB", "--rate", "5mbit", "--out", tmp_path / "out")
+    run = start(*SMALL, *FLOW, "--out", tmp_path / "out")
     run.says("connecting ranks (")
     subprocess.run(["nsenter", "-t", str(run.inside()), "-n", "tc", "qdisc", "del", "dev", "l1-eth2", "root"],
                    check=True, timeout=10)
     status, _, complained = run.ended()
     assert status == 5, complained
-    checks = {check["name"]: check for check in strict_json(tmp_path / "out/summary.json")["fidelity"]["checks"]}
+    fidelity = strict_json(tmp_path / "out/summary.json")["fidelity"]
+    checks = {check["name"]: check for check in fidelity["checks"]}
     assert not checks["shaping"]["ok"] and "l1-eth2" in checks["shaping"]["why"]
 
 
 def test_more_than_the_machine_can_do_is_not_trusted(tmp_path: Path) -> None:
-    status, said, complained = finish("--topology", "leaf-spine:leaves=2,spines=2,hosts=2", "--workload",
-                                      "pattern:stride=2,bytes=8MB", "--rate", "200mbit", "--out", tmp_path / "out")
+    status, said, complained = finish(
+        "--topology", "leaf-spine:leaves=2,spines=2,hosts=2", "--workload", "pattern:stride=2,bytes=8MB",
+        "--rate", "200mbit", "--out", tmp_path / "out")
     summary = strict_json(tmp_path / "out/summary.json")
     if summary["environment"]["datapath"] != "netdev":
         pytest.skip("this kernel has Open vSwitch's datapath and may well keep up with 200 Mb/s")
