@@ -46,13 +46,14 @@ class Experiment(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     topology: Text = pydantic.Field("fat-tree:k=4", description="SPEC of the fabric, or FILE.py:Class")
-    switch: Text = pydantic.Field("auto", description="auto or ovs")
+    switch: Text = pydantic.Field("auto", description="auto, ovs or bpf")
     routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
     workload: Text = pydantic.Field("training:stages=4,replicas=4", description="SPEC, or a file")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
                                                       "port's rate; auto is 100 frames")
+    ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")

@@ -92,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
+    add(link, "ecn", "SIZE")
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.telemetry.counters import Snapshot
+from emulator.telemetry.packets import PacketRecord
 from emulator.telemetry.series import Recording
 from traffic.records import ConnectionKey, EngineResult
 
@@ -29,7 +30,8 @@ class Outcome:
     switches' own account. shaped_bps: interface -> rate of its HTB class as read back at the end, None
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
-    no queue is. error: why the run broke off, as (exit status, sentence).
+    no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
+    sentence where a switch's process died. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -39,6 +41,8 @@ class Outcome:
     started_s: float = 0.0
     ended_s: float = 0.0
     recording: Recording | None = None
+    packets: PacketRecord | None = None
+    switch_failure: str = ""
     between: Snapshot | None = None
     paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)
     return_paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)

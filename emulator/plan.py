@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.routing import parse_routing
+from emulator.asic.queueing import Queueing, one_queue
 from emulator.capacity import Capacity, largest_rate_bps, predict
 from emulator.errors import BadInput
 from emulator.experiment import FILE_OPTIONS, Experiment, with_file
@@ -30,7 +31,7 @@ DEFAULT_BUFFER_FRAMES = 100
 LEAST_DEADLINE_S = 60.0
 EXPECTED_SEEDS = 100
 DEADLINE_FACTOR = 10.0
-SWITCHES = ("auto", "ovs")
+SWITCHES = ("auto", "ovs", "bpf")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Plan:
     workload: Workload
     wire: Wire
     buffer_bytes: int
+    ecn_bytes: int | None
     switch: str
     datapath: str
     deadline_s: float
@@ -55,6 +57,11 @@ class Plan:
     def fabric(self) -> FabricSpec:
         return FabricSpec(self.graph, self.wire.rate_bps, self.wire.mtu, self.buffer_bytes, self.switch,
                           self.datapath, self.experiment.seed)
+
+    @property
+    def queueing(self) -> Queueing:
+        """How a port of a bpf switch queues."""
+        return one_queue(self.ecn_bytes)
 
     @property
     def resolved(self) -> Experiment:
@@ -86,7 +93,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     iterations = workload.warmup + workload.iterations
     return Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
-        buffer_bytes=_buffer_bytes(experiment.buffer, wire), switch=switch, datapath=datapath,
+        buffer_bytes=_buffer_bytes(experiment.buffer, wire), ecn_bytes=_ecn_bytes(experiment, wire, switch),
+        switch=switch, datapath=datapath,
         deadline_s=_deadline_s(experiment.deadline, perfect.ideal_s * iterations), ideal=perfect,
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
         expected=_expected(workload, paths, experiment),
@@ -136,6 +144,18 @@ def _buffer_bytes(text: str, wire: Wire) -> int:
                        f"bytes (MTU {wire.mtu} + {ETHERNET_BYTES}).")
     if size > 2**31:
         raise BadInput(f'--buffer "{text}" is more than 2 GiB a port.')
+    return size
+
+
+def _ecn_bytes(experiment: Experiment, wire: Wire, switch: str) -> int | None:
+    """The marking threshold K; None for no marking."""
+    if experiment.ecn == "off":
+        return None
+    if switch != "bpf":
+        raise BadInput(f'--ecn "{experiment.ecn}" needs --switch bpf; Open vSwitch marks nothing.')
+    size = parse_size(experiment.ecn, "--ecn")
+    if size < wire.frame_bytes:
+        raise BadInput(f'--ecn "{experiment.ecn}" is less than one frame of {wire.frame_bytes} bytes.')
     return size
 
 

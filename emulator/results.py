@@ -17,7 +17,7 @@ from emulator.fidelity import Verdict
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.steptime import iteration_times
-from emulator.telemetry.summary import links_block, loss_block, queues_block
+from emulator.telemetry.summary import exact_queues, links_block, loss_block, queues_block
 from topologies.graph import Link
 from traffic.formulas import algbw_bps, busbw_bps
 from traffic.load import pairs
@@ -200,6 +200,8 @@ def _measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
     links = links_block(series, plan.graph, plan.wire.frame_bytes)
     queues = queues_block(series, plan.wire.frame_bytes)
+    if outcome.packets:
+        queues = exact_queues(queues, outcome.packets)
     counters = outcome.between.queues
     for row in queues["by_port"]:
         row["dropped_packets"] = counters[row["port"]].dropped_packets

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
+from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
-from emulator.errors import BadInput, EmulatorError, Interrupted, Unfinished, Untrusted, nearest
+from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
@@ -131,9 +132,16 @@ def _stoppable() -> Iterator[_Stops]:
 
 
 def _switch(kind: str) -> tuple[str, str]:
-    """(switch, datapath) that this machine will use."""
+    """(switch, datapath) that this machine will use; `auto` takes the fastest that it supports."""
     if kind not in SWITCHES:
         raise BadInput(f'there is no switch "{kind}"{nearest(kind, SWITCHES)}.')
+    if kind != "ovs":
+        reason = asic_supported() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
+        if reason is None:
+            return "bpf", "bpf"
+        if kind == "bpf":
+            raise MachineLacks(f"--switch bpf does not work here: {reason}")
+        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {reason}", file=sys.stderr)
     return "ovs", "system" if machine.kernel_datapath() else "netdev"
 
 

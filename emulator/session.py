@@ -16,16 +16,16 @@ from controllers.probes import ProbePlan, plan_probes
 from controllers.process import start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine, netns
+from emulator.asic import switches as asic
 from emulator.errors import EmulatorError, Interrupted
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
 from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
-from emulator.fabric.command_line import run_command_line
 from emulator.fabric.ethtool import offloads_on
 from emulator.fabric.gate import Probe, prove
-from emulator.fabric.mininet_api import open_network
-from emulator.fabric.verify import shaped_rates_bps, verify_links
+from emulator.fabric.switches import Switches
+from emulator.fabric.verify import shaped_rates_bps
 from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
@@ -38,9 +38,10 @@ from traffic.transport import Endpoint, TcpTransport
 RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
 READY_TIMEOUT_S = 120.0
-SAMPLE_HZ = {"netdev": 100.0}
+SAMPLE_HZ = {"netdev": 100.0, "bpf": 50.0}  # the bpf switch has its own record, packet by packet
 DEFAULT_SAMPLE_HZ = 1000.0
 SETTLE_S = 0.5
+SAMPLING_LEAD_S = 0.1
 PROBE_PORTS = 10000
 
 
@@ -63,7 +64,7 @@ class Session:
                                            CONTROLLER_PORT)
         try:
             fabric = fabric_build.build(plan.fabric)
-            self.switches = openvswitch.start(fabric, CONTROLLER_PORT)
+            self.switches = self._switches(fabric)
             up = time.monotonic()
             self.progress.stage("controller: tables into every switch, read back")
             self.controller.wait_ready(READY_TIMEOUT_S)
@@ -83,6 +84,11 @@ class Session:
             if self.outcome.setup:
                 self._update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
 
+    def _switches(self, fabric: Fabric) -> Switches:
+        if self.plan.switch == "bpf":
+            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR)
+        return openvswitch.start(fabric, CONTROLLER_PORT)
+
     def traffic(self, fabric: Fabric) -> None:
         """Replay the workload while everything is measured."""
         plan, progress = self.plan, self.progress
@@ -93,24 +99,30 @@ class Session:
             self._update(paths=self._paths(fabric, engine), return_paths=self._return_paths(fabric, engine))
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
-            lost_before, packet_ins = self.switches.lookups().lost, self.controller.state().packet_ins
+            losses, packet_ins = self.switches.losses(), self.controller.state().packet_ins
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
+            record = self.switches.record()
             try:
+                time.sleep(SAMPLING_LEAD_S)  # the window lies within the samples
                 with self._captures(fabric):
                     self._replay(engine)
+                time.sleep(SAMPLING_LEAD_S)
             finally:
-                self._update(recording=sampler.stop())
+                self._update(recording=sampler.stop(), packets=record.stop() if record else None)
             if self.outcome.interrupted or self.outcome.engine.stuck:
                 engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
-            lost = self.switches.lookups().lost - lost_before
+            failure = self.switches.failure()
+            if failure:
+                self._update(switch_failure=failure)
             self._update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
-                         link_faults=tuple(verify_links(fabric)), offloads=dict(_offloads(fabric)),
-                         datapath_losses={f"lookups lost of ovs-{fabric.datapath}": lost},
+                         link_faults=tuple(self.switches.link_faults()), offloads=dict(_offloads(fabric)),
+                         datapath_losses={what: count - losses[what]
+                                          for what, count in self.switches.losses().items()},
                          packet_ins=self.controller.state().packet_ins - packet_ins)
             progress.done()
         finally:
@@ -213,6 +225,9 @@ def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
 
 def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
     """Build the fabric and give the terminal to Mininet's command line instead of the workload."""
+    # imported here, because Mininet's nodes bring setuptools in: half a second of a core that no other run needs
+    from emulator.fabric.command_line import run_command_line
+    from emulator.fabric.mininet_api import open_network
 
     def interact(session: Session, fabric: Fabric) -> None:
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "

@@ -1,4 +1,4 @@
-"""The few Linux system calls that Python's library (3.10) lacks: unshare, setns, mount, prctl, pidfd_getfd.
+"""The few Linux system calls that Python's library (3.10) lacks: unshare, setns, (un)mount, prctl, pidfd_getfd.
 
 Every function raises OSError with the kernel's errno; sentences for the user are made by the callers.
 Flag values are those of include/uapi/linux/{sched,mount,prctl}.h.
@@ -49,6 +49,11 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, options: s
     encode = os.fsencode
     _check(_libc.mount(encode(source), encode(target), encode(kind) if kind else None,
                        ctypes.c_ulong(flags), encode(options) if options else None), target)
+
+
+def unmount(target: str) -> None:
+    """umount(2)."""
+    _check(_libc.umount(os.fsencode(target)), target)
 
 
 def die_with_parent() -> None:

@@ -31,7 +31,7 @@ class EngineOptions:
     """How to run. deadline_s bounds the whole replay; tick_s is the least time between two looks."""
 
     deadline_s: float
-    tick_s: float = 0.001
+    tick_s: float = 0.002
     verify: bool = False
     seed: int = 0
 

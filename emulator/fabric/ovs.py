@@ -16,7 +16,7 @@ from emulator.fabric.build import GATEWAY_MAC, Fabric
 from emulator.fabric.jsonrpc import JsonRpc
 from emulator.fabric.ovs_database import configured, operations, port_faults, transact
 from emulator.fabric.ovs_sockets import borrow, close_at_once, widen
-from emulator.fabric.verify import wait_until_verified
+from emulator.fabric.verify import verify_links, wait_until_verified
 
 
 _EXPERIMENTAL = "88b5"  # EtherType for local experiments (IEEE 802): no host takes it up
@@ -80,6 +80,25 @@ class Ovs:
             at = fabric.port[out]
             sent.append(out)
         raise EmulatorError(f"Packets from {source} to {destination} go in a loop: {' '.join(sent[-6:])}.")
+
+    def losses(self) -> dict[str, int]:
+        """Packets lost inside the switches, since the start: none of them is a queue's."""
+        return {f"lookups lost of ovs-{self.fabric.datapath}": self.lookups().lost}
+
+    def link_faults(self) -> list[str]:
+        """A sentence for each port that is not as it was built."""
+        return verify_links(self.fabric)
+
+    def record(self) -> None:
+        """Open vSwitch keeps no record of single packets; its queues are sampled."""
+
+    def failure(self) -> str | None:
+        """None while the daemons live, else a sentence."""
+        try:
+            self.check_alive()
+        except EmulatorError as error:
+            return str(error)
+        return None
 
     def lookups(self) -> Lookups:
         """The datapath's counters now."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from emulator.fabric.spec import Port
 from emulator.telemetry.counters import Snapshot
+from emulator.telemetry.packets import PacketRecord, QueueRecord
 from emulator.telemetry.series import QueueSeries
 from emulator.telemetry.statistics import (
     DepthStatistics,
@@ -84,6 +85,29 @@ def _queue(port: Port, depth: DepthStatistics, bursts_s: np.ndarray) -> dict[str
 
 _NO_QUEUE = dict.fromkeys(
     _queue(Port("", "", 0, 0, None, 1.0, 0, 0, ""), DepthStatistics(0, 0, 0, 0, 0), np.empty(0)))
+
+
+def exact_queues(block: dict[str, object], record: PacketRecord) -> dict[str, object]:
+    """`queues_block` with the numbers of every queue that was seen packet by packet in the place of samples.
+
+    Of a port with several classes, the class with the largest mean depth stands for the port.
+    """
+    best: dict[str, QueueRecord] = {}
+    for queue in record.queues:
+        if queue.port not in best or queue.mean_bytes > best[queue.port].mean_bytes:
+            best[queue.port] = queue
+    rows = [{**row, **_exact(best[row["port"]])} if row["port"] in best else row for row in block["by_port"]]
+    at_switches = [row for row in rows if row["port"] in best]
+    worst = max(at_switches, key=lambda row: row["mean_bytes"]) if at_switches else _NO_QUEUE
+    return {**worst, "by_port": rows}
+
+
+def _exact(queue: QueueRecord) -> dict[str, object]:
+    """The fields of a row that the switch itself knows; no packet, no delay."""
+    delays = {name: getattr(queue, name) for name in ("delay_p50_s", "delay_p99_s", "delay_max_s")}
+    return {"mean_bytes": queue.mean_bytes, "p50_bytes": queue.p50_bytes, "p95_bytes": queue.p95_bytes,
+            "p99_bytes": queue.p99_bytes, "max_bytes": float(queue.max_bytes),
+            **{name: 0.0 if np.isnan(value) else value for name, value in delays.items()}}
 
 
 def loss_block(between: Snapshot, ports: Sequence[Port]) -> dict[str, object]:

@@ -1,0 +1,137 @@
+"""The qdiscs of a bpf switch's port, as route-netlink messages, and their reading back.
+
+One class: as on every other link end, HTB 1:, class 1:1, leaf 10: (emulator/fabric/link.py). Eight:
+
+    htb 1: - class 1:100 (the port's rate) +- class 1:1 - leaf 10:   class 0
+                                           +- class 1:2 - leaf 11:   class 1 ...
+
+queue.bpf.c sets skb->priority to the class id, so there are no filters. A child's own rate is a
+thousandth of the port's; all else it borrows from the parent, which HTB hands out by `prio` first
+(strict classes 0, 1, ... in order; the weighted ones share the last) and by deficit round robin with
+`quantum` within a prio (the weights): net/sched/sch_htb.c. A leaf is a bfifo with the class's limit,
+under a TBF of the same limit where the class can be paused (gate.py).
+"""
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+from emulator.asic.queueing import Queueing, limits
+from emulator.errors import BadInput
+from emulator.fabric import rtnl
+from emulator.fabric.link import CLASS, H_ROOT, LEAF, ROOT, Shape, htb_root, leaf, read_class, read_kind, shape
+from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
+
+PARENT = 0x10100  # class 1:100, the port's rate where there are eight classes
+_OWN_SHARE = 1000  # a child's own rate is 1/1000 of the port's
+_MAX_QUANTUM = 200_000  # above, HTB warns
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+_HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
+_TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
+_RATESPEC = struct.Struct("=BBHhHI")  # cell_log, linklayer, overhead, cell_align, mpu, rate
+_ETHERNET = 1
+_TICK_NS = 64
+_U32 = 2**32 - 1
+OPEN_BYTES_PER_S, OPEN_BURST_BYTES = 125_000_000_000, 1 << 20  # of a gate: never in the way
+
+
+def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
+    """What builds the queues of one port (an interface without a root qdisc).
+
+    Raises BadInput for a rate or limit that cannot be shaped.
+    """
+    port = shape(rate_bps, mtu, limit_bytes)
+    messages = [rtnl.qdisc(ifindex, ROOT, H_ROOT, htb_root())]
+    if len(queueing.classes) == 1:
+        messages.append(rtnl.traffic_class(ifindex, CLASS, ROOT, _class(port, port.rate_bytes_per_s, 0)))
+    else:
+        messages.append(rtnl.traffic_class(ifindex, PARENT, ROOT, _class(port, port.rate_bytes_per_s, 0)))
+        for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)):
+            own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)
+            messages.append(rtnl.traffic_class(ifindex, CLASS + number, PARENT,
+                                               _class(replace(port, quantum_bytes=quantum), own, prio)))
+    for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
+        options = (gate(OPEN_BYTES_PER_S, OPEN_BURST_BYTES, limit) if queueing.pausable
+                   else leaf(replace(port, limit_bytes=limit)))
+        messages.append(rtnl.qdisc(ifindex, LEAF + (number << 16), CLASS + number, options))
+    return messages
+
+
+def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:
+    """(quantum in bytes, prio) of each class."""
+    strict = [number for number, each in enumerate(queueing.classes) if each.strict]
+    heaviest = max(each.weight for each in queueing.classes)
+    if heaviest * frame_bytes > _MAX_QUANTUM:
+        raise BadInput(f"A weight of {heaviest} with frames of {frame_bytes} bytes is more than HTB can serve; "
+                       f"give weights up to {_MAX_QUANTUM // frame_bytes}.")
+    return [(each.weight * frame_bytes, strict.index(number) if each.strict else min(len(strict), 7))
+            for number, each in enumerate(queueing.classes)]
+
+
+def _class(port: Shape, rate_bytes_per_s: int, prio: int) -> bytes:
+    """A class with a rate of its own that may take the whole port's; one frame of burst for a child."""
+    def spec(rate: int) -> bytes:
+        return _RATESPEC.pack(0, _ETHERNET, 0, 0, 0, min(rate, _U32))
+
+    ceil = port.rate_bytes_per_s
+    burst = port.burst_ticks
+    if rate_bytes_per_s != ceil:
+        burst = min(port.quantum_bytes * 10**9 // rate_bytes_per_s // _TICK_NS, _U32)
+    parms = spec(rate_bytes_per_s) + spec(ceil) + struct.pack(
+        "=5I", burst, port.burst_ticks, port.quantum_bytes, 0, prio)
+    return text(_TCA_KIND, "htb") + nest(
+        _TCA_OPTIONS, attribute(_HTB_PARMS, parms), attribute(_HTB_RATE64, struct.pack("=Q", rate_bytes_per_s)),
+        attribute(_HTB_CEIL64, struct.pack("=Q", ceil)))
+
+
+def gate(rate_bytes_per_s: int, burst_bytes: int, limit_bytes: int) -> bytes:
+    """Attributes of a TBF leaf. Every packet costs it `burst_bytes` when that is one frame (mpu), so a
+    closed gate lets exactly one packet through, of whatever size: net/sched/sch_tbf.c.
+    """
+    mpu = burst_bytes if burst_bytes < 1 << 16 else 0
+    rate = _RATESPEC.pack(0, _ETHERNET, 0, 0, mpu, min(rate_bytes_per_s, _U32))
+    parms = rate + bytes(_RATESPEC.size) + struct.pack("=III", limit_bytes, 0, 0)
+    options = [attribute(_TBF_PARMS, parms), u32(_TBF_BURST, burst_bytes)]
+    if rate_bytes_per_s > _U32:
+        options.append(attribute(_TBF_RATE64, struct.pack("=Q", rate_bytes_per_s)))
+    return text(_TCA_KIND, "tbf") + nest(_TCA_OPTIONS, *options)
+
+
+def port_faults(netlink: Netlink, name: str, ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
+                queueing: Queueing) -> list[str]:
+    """A sentence for each way in which the port's queues are not as `port_messages` made them."""
+    port = shape(rate_bps, mtu, limit_bytes)
+    qdiscs = {}
+    for body in netlink.dump(rtnl.GET_QDISC, rtnl.TC.pack(0, ifindex, 0, 0, 0)):
+        _, index, handle, parent, _ = rtnl.TC.unpack_from(body)
+        if index == ifindex:
+            qdiscs[parent] = (read_kind(body, rtnl.TC.size), handle, body)
+    kind, handle, _ = qdiscs.get(H_ROOT, ("nothing", 0, b""))
+    if kind != "htb" or handle != ROOT:
+        return [f"{name} is not shaped any more: its root qdisc is {kind} instead of htb."]
+    classes = {handle: body for body in netlink.dump(rtnl.GET_CLASS, rtnl.TC.pack(0, ifindex, 0, 0, 0))
+               if (handle := rtnl.TC.unpack_from(body)[2]) >> 16 == ROOT >> 16}  # a TBF has a class too
+    whole = CLASS if len(queueing.classes) == 1 else PARENT
+    expected = {CLASS + number for number in range(len(queueing.classes))} | {whole}
+    if set(classes) != expected:
+        return [f"{name} has {len(classes)} HTB classes instead of {len(expected)}."]
+    faults = []
+    for real in read_class(classes[whole], rtnl.TC.size, port.limit_bytes):
+        if real != port:
+            faults.append(f"{name} has {real} instead of {port}.")
+            break
+    for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
+        kind, handle, body = qdiscs.get(CLASS + number, ("nothing", 0, b""))
+        if kind != ("tbf" if queueing.pausable else "bfifo") or handle != LEAF + (number << 16):
+            faults.append(f"The queue of class {number} of {name} is {kind} {handle >> 16:x}:.")
+        elif _read_limit(kind, body) != limit:
+            faults.append(f"The queue of class {number} of {name} holds {_read_limit(kind, body)} bytes "
+                          f"instead of {limit}.")
+    return faults
+
+
+def _read_limit(kind: str, body: bytes) -> int:
+    options = attributes(body, rtnl.TC.size)[_TCA_OPTIONS]
+    if kind == "bfifo":
+        return struct.unpack_from("=I", options)[0]
+    return struct.unpack_from("=I", attributes(options)[_TBF_PARMS], 2 * _RATESPEC.size)[0]
