@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
+from emulator.asic.build import object_path, sources
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
@@ -136,19 +137,30 @@ def _switch(kind: str) -> tuple[str, str]:
     if kind not in SWITCHES:
         raise BadInput(f'there is no switch "{kind}"{nearest(kind, SWITCHES)}.')
     if kind != "ovs":
-        reason = asic_supported() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
+        reason = _asic_lacks() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
         if reason is None:
             return "bpf", "bpf"
         if kind == "bpf":
             raise MachineLacks(f"--switch bpf does not work here: {reason}")
-        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {reason}", file=sys.stderr)
     return "ovs", "system" if machine.kernel_datapath() else "netdev"
+
+
+def _asic_lacks() -> str | None:
+    """Why this machine cannot run the bpf switch, as a sentence; None where it can."""
+    if not all(object_path(path.name.removesuffix(".bpf.c")).exists() for path in sources()):
+        return "its programs are not compiled; run: python -m emulator.asic.build."
+    return asic_supported()
 
 
 def _require(plans: list[Plan]) -> None:
     """Everything that a run needs of the machine, before anything starts."""
     machine.require_root()
-    machine.require_programs([*machine.OVS_PROGRAMS, "mnexec"])
+    if any(plan.experiment.switch == "auto" and plan.switch == "ovs" for plan in plans):
+        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {_asic_lacks()}",
+              file=sys.stderr)
+    machine.require_programs(["mnexec"])
+    if any(plan.switch == "ovs" for plan in plans):
+        machine.require_programs(machine.OVS_PROGRAMS)
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])

@@ -24,7 +24,7 @@ def lacking(out: Path, *arguments: str, **environment: str) -> str:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whose lack comes first")
 def test_open_vswitch(tmp_path: Path) -> None:
-    assert "openvswitch-switch" in lacking(tmp_path / "out", PATH="/nonexistent")
+    assert "openvswitch-switch" in lacking(tmp_path / "out", "--switch", "ovs", PATH="/nonexistent")
 
 
 @pytest.mark.root

@@ -117,8 +117,9 @@ def test_a_deadline_names_each_rank_that_waits(tmp_path: Path) -> None:
         assert " ".join(line.split())[:60] in " ".join(said.split())
 
 
-def test_a_port_that_lost_its_shaper_fails_the_verdict_by_name(tmp_path: Path) -> None:
-    run = start(*SMALL, *FLOW, "--out", tmp_path / "out")
+@pytest.mark.parametrize("switch", ["auto", "ovs"])
+def test_a_port_that_lost_its_shaper_fails_the_verdict_by_name(tmp_path: Path, switch: str) -> None:
+    run = start(*SMALL, *FLOW, "--switch", switch, "--out", tmp_path / "out")
     run.says("connecting ranks (")
     subprocess.run(["nsenter", "-t", str(run.inside()), "-n", "tc", "qdisc", "del", "dev", "l1-eth2", "root"],
                    check=True, timeout=10)
@@ -132,7 +133,7 @@ def test_a_port_that_lost_its_shaper_fails_the_verdict_by_name(tmp_path: Path) -
 def test_more_than_the_machine_can_do_is_not_trusted(tmp_path: Path) -> None:
     status, said, complained = finish(
         "--topology", "leaf-spine:leaves=2,spines=2,hosts=2", "--workload", "pattern:stride=2,bytes=8MB",
-        "--rate", "200mbit", "--out", tmp_path / "out")
+        "--rate", "200mbit", "--switch", "ovs", "--out", tmp_path / "out")
     summary = strict_json(tmp_path / "out/summary.json")
     if summary["environment"]["datapath"] != "netdev":
         pytest.skip("this kernel has Open vSwitch's datapath and may well keep up with 200 Mb/s")
