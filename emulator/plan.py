@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.routing import parse_routing
+from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.capacity import Capacity, largest_rate_bps, predict
 from emulator.errors import BadInput
@@ -30,6 +31,7 @@ from traffic.wire import Wire
 DEFAULT_BUFFER_FRAMES = 100
 LEAST_DEADLINE_S = 60.0
 EXPECTED_SEEDS = 100
+SWIFT_TARGET_FRAMES = 12
 DEADLINE_FACTOR = 10.0
 SWITCHES = ("auto", "ovs", "bpf")
 
@@ -56,12 +58,17 @@ class Plan:
     @property
     def fabric(self) -> FabricSpec:
         return FabricSpec(self.graph, self.wire.rate_bps, self.wire.mtu, self.buffer_bytes, self.switch,
-                          self.datapath, self.experiment.seed)
+                          self.datapath, self.experiment.seed, ecn=self.ecn_bytes is not None)
 
     @property
     def queueing(self) -> Queueing:
         """How a port of a bpf switch queues."""
         return one_queue(self.ecn_bytes)
+
+    @property
+    def swift(self) -> Swift:
+        """Swift's target: a queue of a dozen frames above the base round trip, which is next to nothing."""
+        return Swift(SWIFT_TARGET_FRAMES * 8 * self.wire.frame_bytes / self.wire.rate_bps)
 
     @property
     def resolved(self) -> Experiment:

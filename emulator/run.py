@@ -14,6 +14,7 @@ from typing import Any
 
 from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
 from emulator.asic.build import object_path, sources
+from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
@@ -164,8 +165,9 @@ def _require(plans: list[Plan]) -> None:
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])
-    for name in sorted({plan.experiment.cc for plan in plans}):
-        machine.require_congestion_control(name)
+    for plan in plans:
+        if not (plan.experiment.cc in BPF_ALGORITHMS and asic_supported() is None):
+            machine.require_congestion_control(plan.experiment.cc)
     machine.require_open_files(max(4 * len(plan.graph.links) + 8 * len(plan.graph.hosts) for plan in plans))
 
 

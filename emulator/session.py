@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -17,6 +18,8 @@ from controllers.process import start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine, netns
 from emulator.asic import switches as asic
+from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
+from emulator.asic.napi import thread_receive
 from emulator.errors import EmulatorError, Interrupted
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
@@ -65,6 +68,7 @@ class Session:
         try:
             fabric = fabric_build.build(plan.fabric)
             self.switches = self._switches(fabric)
+            self.congestion_control = self._congestion_control(fabric)
             up = time.monotonic()
             self.progress.stage("controller: tables into every switch, read back")
             self.controller.wait_ready(READY_TIMEOUT_S)
@@ -78,6 +82,8 @@ class Session:
         finally:
             down = time.monotonic()
             self._update(log=_tail(self.controller.log))
+            if hasattr(self, "congestion_control"):
+                self.congestion_control.close()
             if hasattr(self, "switches"):
                 self.switches.stop()
             self.controller.stop()
@@ -88,6 +94,16 @@ class Session:
         if self.plan.switch == "bpf":
             return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR)
         return openvswitch.start(fabric, CONTROLLER_PORT)
+
+    def _congestion_control(self, fabric: Fabric) -> CongestionControl:
+        """The kernel's, or ours as a BPF program; hosts then receive in threads, so that no call is skipped."""
+        name = self.plan.experiment.cc
+        if name not in BPF_ALGORITHMS:
+            return CongestionControl(name, "kernel")
+        made = provide(name, uuid.uuid4().hex[:8], self.plan.swift)
+        if made.source == "bpf":
+            thread_receive(port for port in fabric.ports if port.netns)
+        return made
 
     def traffic(self, fabric: Fabric) -> None:
         """Replay the workload while everything is measured."""
@@ -140,7 +156,7 @@ class Session:
     def _engine(self, fabric: Fabric) -> Engine:
         plan = self.plan
         sites = [fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
-        transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], plan.experiment.cc,
+        transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.congestion_control.name,
                                  plan.experiment.seed, netns.entered)
         options = EngineOptions(plan.deadline_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
         total = plan.iterations
@@ -178,7 +194,8 @@ class Session:
 
     def _environment(self, fabric: Fabric) -> dict[str, object]:
         return {**machine.versions(), "emulator": __version__, "switch": self.plan.switch,
-                "datapath": fabric.datapath, "clock": "real", "cpus": machine.cpus(),
+                "datapath": fabric.datapath,
+                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
     def _update(self, **values: object) -> None:

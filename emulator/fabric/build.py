@@ -39,7 +39,6 @@ HOST_SETTINGS = {
     "ipv4/tcp_slow_start_after_idle": "0",  # a step of a collective starts with the window of the last
     "ipv4/tcp_no_metrics_save": "1",  # a connection learns nothing from the one before: runs repeat
     "ipv4/tcp_mtu_probing": "0",
-    "ipv4/tcp_ecn": "2",
 }
 
 
@@ -113,7 +112,7 @@ def build(spec: FabricSpec) -> Fabric:
     for host in graph.hosts:
         netns.create(host.name)
         with netns.entered(host.name):
-            _settings()
+            _settings(spec.ecn)
     _make_links(graph, spec.mtu)
     shape_of = shapes(spec)
     ports = tuple(Port(name, node, number, ifindex, None if node in graph.switch else node,
@@ -158,8 +157,8 @@ def _ends(links: Iterable[Link], first: int = 0) -> Iterator[tuple[str, str, int
         yield b, link.b, link.b_port, ifindex + 1, link, a
 
 
-def _settings() -> None:
-    for name, value in HOST_SETTINGS.items():
+def _settings(ecn: bool) -> None:
+    for name, value in {**HOST_SETTINGS, "ipv4/tcp_ecn": "1" if ecn else "2"}.items():
         path = Path("/proc/sys/net", name)
         if name.startswith("ipv6/") and not path.exists():
             continue  # this kernel has no IPv6, which is what we want

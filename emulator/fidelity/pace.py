@@ -99,12 +99,14 @@ def ceiling(run: Observations) -> Check:
     and one frame.
     """
     limit = run.burst_bytes + run.frame_bytes
-    worst, where = 0.0, "no port"
+    worst, where = 0.0, ""
     for series in run.measured:
         excess = excess_bytes(series, RATE_TOLERANCE)
         if excess.max(initial=0.0) > worst:
             worst, where = float(excess.max()), series.ports[int(excess.argmax())].name
-    why = f"{where} sent at most {show_size(worst)} beyond its rate, {show_size(limit)} being allowed"
+    why = "no port sent more than its rate"
+    if worst:
+        why = f"{where} sent at most {show_size(worst)} beyond its rate, {show_size(limit)} being allowed"
     if worst > limit:
         why += ": its shaper does not hold, see `tc -d class show`"
     return Check("ceiling", worst, limit, worst <= limit, why)
