@@ -159,9 +159,9 @@ def _require(plans: list[Plan]) -> None:
     if any(plan.experiment.switch == "auto" and plan.switch == "ovs" for plan in plans):
         print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {_asic_lacks()}",
               file=sys.stderr)
-    machine.require_programs(["mnexec"])
     if any(plan.switch == "ovs" for plan in plans):
         machine.require_programs(machine.OVS_PROGRAMS)
+    machine.require_programs(["mnexec"])
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])
