@@ -30,10 +30,11 @@ class Bundle:
                 raise BadInput(f'--out "{path}" is not a directory.')
             there = next((name for name in FILES if (self.path / name).exists()), None)
             if there and not force:
-                held = "an earlier result" if there == SUMMARY else f"a file {there}, which would be overwritten"
+                held = "an earlier result" if there == SUMMARY else f"{there}, which would be overwritten"
                 raise BadInput(f'--out "{path}" holds {held}; choose another directory or add --force.')
         except (OSError, ValueError) as error:  # too long, or not to be looked into
-            raise BadInput(f'--out "{path}" cannot be a directory: {getattr(error, "strerror", error)}.') from None
+            reason = getattr(error, "strerror", error)
+            raise BadInput(f'--out "{path}" cannot be a directory: {reason}.') from None
 
     def create(self) -> None:
         """Make the folder and its missing parents, owned by the user; BadInput where that is not allowed.

@@ -22,7 +22,8 @@ def headline(plan: Plan) -> str:
 
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
-    return Group(f"{plan.label}: {headline(plan)}" if plan.label else headline(plan), "", _times(plan), _tiers(plan), *_expected(plan), _capacity(plan))
+    first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
+    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), _capacity(plan))
 
 
 def _times(plan: Plan) -> Any:

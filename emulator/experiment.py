@@ -74,7 +74,8 @@ FILE_OPTIONS = ("topology", "workload")
 class ExperimentFile(Experiment):
     """An experiment file: one experiment, or with `matrix` all combinations of the listed values."""
 
-    matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict, description="option: values to compare")
+    matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
+                                              description="option: values to compare")
 
 
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
@@ -118,7 +119,7 @@ def read_file(path: str) -> dict[str, Any]:
     try:
         values = yaml.load(text, _Loader)
     except RecursionError:
-        raise BadInput(f"{path}: not valid YAML for an experiment: its lists lie too deep in one another.") from None
+        raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
@@ -136,8 +137,7 @@ def read_file(path: str) -> dict[str, Any]:
         if isinstance(values.get(key), str):
             values[key] = with_file(values[key], lambda name: str(folder / name))
         if key in matrix:
-            matrix[key] = [with_file(value, lambda name: str(folder / name)) if isinstance(value, str) else value
-                           for value in matrix[key]]
+            matrix[key] = [with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
     return {**values, "matrix": matrix} if matrix else values
 
 
@@ -178,8 +178,8 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     if count > MAX_RUNS:
         raise BadInput(f"{where}: {count} runs are more than {MAX_RUNS}; shorten matrix or repeat.")
     if repeat > 1 and "seed" in matrix:
-        raise BadInput(f"{where}: repeat runs the seeds that follow one another, and so does the matrix with its "
-                       "seeds; leave one of them out.")
+        raise BadInput(f"{where}: repeat runs the seeds that follow, and the matrix has seeds of its own; "
+                       "leave one of them out.")
     return list(_combinations(values, matrix, where))
 
 

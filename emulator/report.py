@@ -186,9 +186,10 @@ def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
         if not q:
             made.add_row(label, *["-"] * 8, s["fidelity"]["verdict"])
             continue
+        goodput = "-" if w["goodput_bps"] is None else show_rate(w["goodput_bps"])
         made.add_row(label, _time(w["completion_s"]), percent(w["efficiency"]), _time(f["fct_p50_s"]),
-                     _time(f["fct_p99_s"]), "-" if w["goodput_bps"] is None else show_rate(w["goodput_bps"]), percent(w["host_links_share"]),
-                     show_size(q["p99_bytes"] or 0), str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
+                     _time(f["fct_p99_s"]), goodput, percent(w["host_links_share"]), show_size(q["p99_bytes"] or 0),
+                     str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
     return made
 
 

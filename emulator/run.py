@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
+from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
@@ -67,7 +68,8 @@ def _main(argv: list[str]) -> int:
             stops.held = False
             try:
                 if not asked.quiet:
-                    print(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
+                    name = plan.label or plan.workload.name
+                    print(f"{name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
                 outcome = _run(plan, folder, mode)
             except KeyboardInterrupt:  # before the sandbox stood
                 outcome = Outcome(interrupted=True)
@@ -82,7 +84,7 @@ def _main(argv: list[str]) -> int:
                 outcome = replace(outcome, interrupted=True)
             status = max(status, _status(outcome, _judged(summary)), key=_severity)
             if outcome.interrupted:
-                print(f"emulator: interrupted; what was measured until then is in {target.path}.", file=sys.stderr)
+                print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
                 break
         if len(plans) > 1:
             _show(report.comparison(rows))
@@ -100,7 +102,7 @@ def _one_line(error: EmulatorError) -> str:
 
 
 def _show(renderable: Any) -> None:
-    """Print on stdout; when its reader has gone, as `| head` goes, the run and its exit status still count."""
+    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
     try:
         report.show(renderable)
     except (BrokenPipeError, SystemExit):  # rich turns the one into the other
@@ -137,19 +139,30 @@ def _switch(kind: str) -> tuple[str, str]:
     if kind not in SWITCHES:
         raise BadInput(f'there is no switch "{kind}"{nearest(kind, SWITCHES)}.')
     if kind != "ovs":
-        reason = asic_supported() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
+        reason = _asic_lacks() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
         if reason is None:
             return "bpf", "bpf"
         if kind == "bpf":
             raise MachineLacks(f"--switch bpf does not work here: {reason}")
-        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {reason}", file=sys.stderr)
     return "ovs", "system" if machine.kernel_datapath() else "netdev"
+
+
+def _asic_lacks() -> str | None:
+    """Why this machine cannot run the bpf switch, as a sentence; None where it can."""
+    if not all(object_path(path.name.removesuffix(".bpf.c")).exists() for path in sources()):
+        return "its programs are not compiled; run: python -m emulator.asic.build."
+    return asic_supported()
 
 
 def _require(plans: list[Plan]) -> None:
     """Everything that a run needs of the machine, before anything starts."""
     machine.require_root()
-    machine.require_programs([*machine.OVS_PROGRAMS, "mnexec"])
+    if any(plan.experiment.switch == "auto" and plan.switch == "ovs" for plan in plans):
+        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {_asic_lacks()}",
+              file=sys.stderr)
+    if any(plan.switch == "ovs" for plan in plans):
+        machine.require_programs(machine.OVS_PROGRAMS)
+    machine.require_programs(["mnexec"])
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])
@@ -197,8 +210,8 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
         return replace(outcome, interrupted=outcome.interrupted or status == Interrupted.exit_status)
     if status == Interrupted.exit_status:
         return Outcome(interrupted=True, error=(status, "The run was interrupted before it had results."))
-    return Outcome(error=failure or (status or 1, f"The run ended with status {status} and brought nothing back; "
-                                        "what it printed above says why."))
+    nothing = f"The run ended with status {status} and brought nothing back; what it printed above says why."
+    return Outcome(error=failure or (status or 1, nothing))
 
 
 def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:

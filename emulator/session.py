@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from controllers.probes import ProbePlan, plan_probes
 from controllers.process import start_controller
@@ -37,6 +38,8 @@ from emulator.telemetry.sampler import QueueSampler
 from traffic.engine import Engine, EngineOptions
 from traffic.records import ConnectionKey
 from traffic.transport import Endpoint, TcpTransport
+
+T = TypeVar("T")
 
 RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
@@ -119,14 +122,14 @@ class Session:
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
-            record = self.switches.record()
+            record = self._recorded(self.switches.record)
             try:
                 time.sleep(SAMPLING_LEAD_S)  # the window lies within the samples
                 with self._captures(fabric):
                     self._replay(engine)
                 time.sleep(SAMPLING_LEAD_S)
             finally:
-                self._update(recording=sampler.stop(), packets=record.stop() if record else None)
+                self._update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
             if self.outcome.interrupted or self.outcome.engine.stuck:
                 engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
@@ -136,13 +139,23 @@ class Session:
             if failure:
                 self._update(switch_failure=failure)
             self._update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
-                         link_faults=tuple(self.switches.link_faults()), offloads=dict(_offloads(fabric)),
+                         link_faults=(*self.outcome.link_faults, *self.switches.link_faults()), offloads=dict(_offloads(fabric)),
                          datapath_losses={what: count - losses[what]
                                           for what, count in self.switches.losses().items()},
                          packet_ins=self.controller.state().packet_ins - packet_ins)
             progress.done()
         finally:
             engine.transport.close()
+
+    def _recorded(self, act: Callable[[], T]) -> T | None:
+        """What `act` gives; None where a queue was taken away under the switch, which the verdict then tells."""
+        try:
+            return act()
+        except Interrupted:
+            raise
+        except EmulatorError as fault:
+            self._update(link_faults=(*self.outcome.link_faults, str(fault)))
+            return None
 
     @contextmanager
     def _captures(self, fabric: Fabric) -> Iterator[None]:

@@ -59,8 +59,9 @@ def start(*arguments: str | Path, stdin: int = subprocess.DEVNULL, **environment
     """Start `python -m emulator.run ARGUMENTS`."""
     token = f"run{uuid.uuid4().hex[:10]}"
     command = [sys.executable, "-m", "emulator.run", *map(str, arguments)]
-    return Run(subprocess.Popen(command, cwd=CLONE, env={**os.environ, "TOKEN": token, **environment}, stdin=stdin,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), token)
+    process = subprocess.Popen(command, cwd=CLONE, env={**os.environ, "TOKEN": token, **environment}, stdin=stdin,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Run(process, token)
 
 
 def finish(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:

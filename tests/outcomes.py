@@ -57,8 +57,8 @@ def engine_result(made: Plan, late: float = 1.0) -> EngineResult:
                 way = paths.first_links(hosts[rank], hosts[op.peer])
                 done_s = start_s + late * (made.wire.ideal_fct_s(way, op.size_bytes) + INFO.min_rtt_s)
                 keys[ConnectionKey(rank, op.peer, op.channel)] = None
-                result.messages.append(Message(index, rank, op.peer, op.channel, op.tag, op.size_bytes, start_s,
-                                               done_s, done_s, 0, op.phase, op.step))
+                result.messages.append(Message(index, rank, op.peer, op.channel, op.tag, op.size_bytes,
+                                               start_s, done_s, done_s, 0, op.phase, op.step))
                 result.spans.append(Span(index, rank, "send", op.phase, op.step, start_s, done_s))
                 result.spans.append(Span(index, op.peer, "recv", op.phase, op.step, start_s, done_s))
                 end_s = max(end_s, done_s)
@@ -67,7 +67,8 @@ def engine_result(made: Plan, late: float = 1.0) -> EngineResult:
         result.received.append((end_s, got))
         result.iterations.append(Iteration(index, index >= made.workload.warmup, start_s, end_s))
         now_s = end_s
-    result.connections.extend(Connection(key, 20000 + n, 30000 + n, "cubic", INFO) for n, key in enumerate(keys))
+    result.connections.extend(
+        Connection(key, 20000 + number, 30000 + number, "cubic", INFO) for number, key in enumerate(keys))
     return replace(result, bytes_expected=got, bytes_received=got)
 
 
@@ -75,9 +76,8 @@ def series(of: tuple[Port, ...], end_s: float, samples: int | None = None) -> Qu
     """Idle queues, sampled from the start to the end."""
     time_s = np.arange(START_S, end_s + PERIOD_S, PERIOD_S)[:samples]
     shape = (len(time_s), len(of))
-    none = np.zeros(shape, np.int64)
-    return QueueSeries(of, PERIOD_S, time_s, np.full(len(time_s), 1e-4), np.full(len(time_s), 1e-4), none, none, none,
-                       none, np.full(len(of), np.nan))
+    none, soon = np.zeros(shape, np.int64), np.full(len(time_s), 1e-4)
+    return QueueSeries(of, PERIOD_S, time_s, soon, soon, none, none, none, none, np.full(len(of), np.nan))
 
 
 def outcome(made: Plan, late: float = 1.0, samples: int | None = None) -> Outcome:
@@ -89,8 +89,8 @@ def outcome(made: Plan, late: float = 1.0, samples: int | None = None) -> Outcom
     parts = tuple(series(tuple(p for p in all_ports if (p.netns is None) is switch), end_s, samples)
                   for switch in (True, False))
     between = Snapshot(end_s - START_S, {p.name: LinkCounters(0, 0) for p in all_ports},
-                       {p.name: QueueCounters() for p in all_ports}, {host.name: {} for host in made.graph.hosts},
-                       Backlog())
+                       {p.name: QueueCounters() for p in all_ports},
+                       {host.name: {} for host in made.graph.hosts}, Backlog())
     return Outcome(
         setup=Setup(0.1, 0.2, 0.1), environment={"kernel": "6.1", "switch": "ovs", "datapath": "netdev",
                                                  "clock": "real", "cpus": 2}, ports=all_ports,

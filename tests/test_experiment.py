@@ -12,11 +12,11 @@ from emulator.errors import BadInput
 from emulator.experiment import Experiment, ExperimentFile, dump, expand, make, read_file, schema
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "experiment.schema.json"
-WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\x85\u2028\u2029\ufeff"),
-                max_size=15)
+WORDS = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\x85\u2028\u2029\ufeff"), max_size=15)
 EXPERIMENTS = st.builds(
-    Experiment, topology=WORDS, switch=WORDS, routing=WORDS, workload=WORDS, rate=WORDS, buffer=WORDS, cc=WORDS,
-    deadline=WORDS, mtu=st.integers(576, 9000), seed=st.integers(0, 2**32 - 1), repeat=st.integers(1, 1000),
+    Experiment, topology=WORDS, switch=WORDS, routing=WORDS, workload=WORDS, rate=WORDS, buffer=WORDS,
+    cc=WORDS, deadline=WORDS, mtu=st.integers(576, 9000), seed=st.integers(0, 2**32 - 1), repeat=st.integers(1, 1000),
     dilation=st.floats(1, 1e9), byte_scale=st.floats(1, 1e9), verify=st.booleans(),
     pcap=st.lists(WORDS, max_size=3).map(tuple))
 

@@ -24,7 +24,7 @@ def lacking(out: Path, *arguments: str, **environment: str) -> str:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whose lack comes first")
 def test_open_vswitch(tmp_path: Path) -> None:
-    assert "openvswitch-switch" in lacking(tmp_path / "out", PATH="/nonexistent")
+    assert "openvswitch-switch" in lacking(tmp_path / "out", "--switch", "ovs", PATH="/nonexistent")
 
 
 @pytest.mark.root
@@ -39,7 +39,8 @@ def test_root(tmp_path: Path) -> None:
 
 
 def test_mininet() -> None:
-    code = "import sys; sys.modules['mininet'] = None; from emulator.run import main; sys.exit(main(['--dry-run']))"
+    code = ("import sys; sys.modules['mininet'] = None; from emulator.run import main; "
+            "sys.exit(main(['--dry-run']))")
     done = subprocess.run([sys.executable, "-c", code], cwd=CLONE, capture_output=True, text=True, timeout=60)
     assert done.returncode == 3 and "mininet" in done.stderr and done.stderr.count("\n") == 1
 
@@ -48,15 +49,15 @@ def test_mininet() -> None:
 def test_a_dry_run_needs_no_root() -> None:
     code = ("import os, sys; from emulator.run import main; os.setuid(65534); "
             "sys.exit(main([*sys.argv[1:], '--dry-run']))")
-    done = subprocess.run([sys.executable, "-c", code, *SMALL, *FLOW], cwd=CLONE, capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, *SMALL, *FLOW], cwd=CLONE, capture_output=True,
+                          text=True, timeout=60)
     assert done.returncode == 0 and "ideal time" in done.stdout, done.stderr
 
 
 def test_a_reader_that_leaves_does_not_change_the_status() -> None:
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([sys.executable, "-m", "emulator.run", *SMALL, *FLOW, "--dry-run"], cwd=CLONE, stdout=write,
-                          stderr=subprocess.PIPE, text=True, timeout=60)
+    command = [sys.executable, "-m", "emulator.run", *SMALL, *FLOW, "--dry-run"]
+    done = subprocess.run(command, cwd=CLONE, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")

@@ -169,7 +169,10 @@ def test_earlier_results_and_other_files_are_not_overwritten(refused: Refused, t
     assert "seed=2" in refused(*STAR, "--repeat", "2", "--out", str(tmp_path)), "before the first of the runs"
 
 
-@given(st.lists(st.text(alphabet=st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=20), max_size=4))
+WORDS = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=20)
+
+
+@given(st.lists(WORDS, max_size=4))
 @example(["--rate", "-1"])
 @example(["--topology=\n"])
 def test_no_arguments_make_a_traceback(words: list[str]) -> None:
@@ -185,12 +188,13 @@ def test_options_override_a_file(tmp_path: Path) -> None:
     file = tmp_path / "e.yaml"
     file.write_text("topology: star:hosts=4\nbyte_scale: 3\nseed: 5\n")
     asked = options.parse([str(file), "--seed", "9", "--byte-scale", "2"], "none", "now")
-    (label, experiment), = asked.runs
-    assert (label, experiment.seed, experiment.byte_scale, experiment.topology) == ("", 9, 2.0, "star:hosts=4")
+    (label, made), = asked.runs
+    assert (label, made.seed, made.byte_scale, made.topology) == ("", 9, 2.0, "star:hosts=4")
     assert asked.out == "results/now"
 
 
-@pytest.mark.parametrize("word, shown", [("--help", "Exit status"), ("--version", "emulator "), ("--schema", '"$schema"')])
+@pytest.mark.parametrize("word, shown", [("--help", "Exit status"), ("--version", "emulator "),
+                                         ("--schema", '"$schema"')])
 def test_words_that_only_print(capsys: pytest.CaptureFixture, word: str, shown: str) -> None:
     with pytest.raises(SystemExit) as end:
         run.main([word])

@@ -29,7 +29,7 @@ def test_what_was_resolved_resolves_to_itself(rate: float, buffer: str, mtu: int
         return
     again = resolve("", first.resolved, first.switch, first.datapath)
     assert again.resolved == first.resolved
-    assert (again.wire, again.buffer_bytes, again.deadline_s) == (first.wire, first.buffer_bytes, first.deadline_s)
+    assert again.wire == first.wire and again.deadline_s == first.deadline_s
     assert again.workload == first.workload and again.fabric == first.fabric
 
 

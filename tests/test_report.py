@@ -55,8 +55,11 @@ def test_stuck_ranks_have_a_sentence_each() -> None:
 
 
 def test_runs_are_compared_a_line_each_and_over_their_seeds() -> None:
-    rows = [(f"routing={routing} seed={seed}", run(f"routing={routing} seed={seed}", late, routing=routing, seed=seed)[0])
-            for routing, late in (("ecmp", 1.0), ("single", 2.0)) for seed in (1, 2, 3)]
+    rows = []
+    for routing, late in (("ecmp", 1.0), ("single", 2.0)):
+        for seed in (1, 2, 3):
+            label = f"routing={routing} seed={seed}"
+            rows.append((label, run(label, late, routing=routing, seed=seed)[0]))
     rows.append(("routing=single seed=4", run("routing=single seed=4", broken=True, routing="single")[0]))
     lines = text_of(report.comparison(rows)).splitlines()
     assert sum("routing=" in line for line in lines) == 7

@@ -22,14 +22,15 @@ from emulator.run import NOTHING_TO_JUDGE
 from tests.outcomes import START_S, outcome, plan
 
 FIELDS = {
-    "experiment": "rate_bps mtu seed topology routing switch workload datapath buffer_bytes cc dilation byte_scale "
-                  "deadline_s",
+    "experiment": "rate_bps mtu seed topology routing switch workload datapath buffer_bytes cc dilation "
+                  "byte_scale deadline_s",
     "environment": "kernel switch datapath clock cpus",
     "setup": "up_s ready_s down_s hosts switches links",
     "workload": "name ranks completion_s ideal_s efficiency algbw_bps busbw_bps iterations bytes_sent",
     "flows": "count fct_mean_s fct_p50_s fct_p99_s fct_max_s slowdown_p50 slowdown_p99",
     "links": "utilisation_mean utilisation_peak by_tier uplink_jain uplink_max_over_mean",
-    "queues": "port p50_bytes p95_bytes p99_bytes max_bytes delay_p50_s delay_p99_s delay_max_s microbursts by_port",
+    "queues": "port p50_bytes p95_bytes p99_bytes max_bytes delay_p50_s delay_p99_s delay_max_s microbursts "
+              "by_port",
     "loss": "dropped_packets loss_rate retransmitted_segments ecn_marked_fraction by_link",
     "fidelity": "verdict checks"}
 CONTRACT_COLUMNS = "src dst bytes start_s fct_s ideal_s slowdown retransmits path".split()
@@ -50,7 +51,8 @@ def test_every_field_of_the_schema_is_there(ring: Plan) -> None:
     assert made["schema"] == SCHEMA == 1 and made["version"]
     for block, names in FIELDS.items():
         assert set(names.split()) <= set(made[block]), block
-    assert set(made["workload"]["iterations"][0]) == {"time_s", "compute_s", "exposed_comm_s", "network_share"}
+    iteration, = made["workload"]["iterations"]
+    assert set(iteration) == {"time_s", "compute_s", "exposed_comm_s", "network_share"}
     assert set(made["fidelity"]["checks"][0]) == {"name", "value", "limit", "ok", "why"}
     assert {row["port"] for row in made["queues"]["by_port"]} == {port.name for port in outcome(ring).ports}
     assert set(made["links"]["by_tier"]) == {"host-leaf", "leaf-spine"}
@@ -154,7 +156,7 @@ def test_a_flow_is_plain() -> None:
 def test_what_was_captured_and_sampled_is_said(ring: Plan) -> None:
     capture = Captured("l1-eth1", Path("/x/l1-eth1.pcap"), 9, 2, True)
     said = summary(ring, replace(outcome(ring), captures=(capture,)))
-    assert said["captures"] == [{"port": "l1-eth1", "file": "l1-eth1.pcap", "packets": 9, "dropped_packets": 2,
-                                 "full": True}]
+    assert said["captures"] == [{"port": "l1-eth1", "file": "l1-eth1.pcap", "packets": 9,
+                                 "dropped_packets": 2, "full": True}]
     assert said["sampling"]["rate_hz"] == 100.0
     assert "2 more were not captured" in report._captures(said)[0]

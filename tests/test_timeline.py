@@ -19,7 +19,8 @@ SPANS = st.lists(st.builds(
 @settings(max_examples=40)
 @given(SPANS)
 def test_every_span_is_a_complete_event_of_a_named_process(spans: list[Span]) -> None:
-    text = trace(spans, [Iteration(0, True, 10.0, 20.0)], ["h1", "h2", "h3", "h4"], 10.0, [(12.0, "link down")])
+    hosts, events = ["h1", "h2", "h3", "h4"], [(12.0, "link down")]
+    text = trace(spans, [Iteration(0, True, 10.0, 20.0)], hosts, 10.0, events)
     document = json.loads(text, parse_constant=lambda name: 1 / 0)
     events = document["traceEvents"]
     named = {event["pid"] for event in events if event["ph"] == "M" and event["name"] == "process_name"}
