@@ -35,7 +35,7 @@ class Cost:
 
 COSTS = {
     ("ovs", "netdev"): Cost(hop_s=4e-6, port_s=1.5e-6, idle=0.12),
-    ("bpf", "bpf"): Cost(hop_s=2e-6, port_s=0.0, idle=0.10),
+    ("bpf", "bpf"): Cost(hop_s=6e-6, port_s=0.0, idle=0.10),
     ("ovs", "system"): Cost(hop_s=4e-6, port_s=0.0, idle=0.10),
 }
 
