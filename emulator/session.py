@@ -255,7 +255,7 @@ def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
 
 def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
     """Build the fabric and give the terminal to Mininet's command line instead of the workload."""
-    # imported here, because Mininet's nodes bring setuptools in: half a second of a core that no other run needs
+    # imported here: Mininet's nodes bring setuptools in, half a second of a core that no other run needs
     from emulator.fabric.command_line import run_command_line
     from emulator.fabric.mininet_api import open_network
 
