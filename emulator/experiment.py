@@ -48,7 +48,7 @@ class Experiment(pydantic.BaseModel):
     topology: Text = pydantic.Field("fat-tree:k=4", description="SPEC of the fabric, or FILE.py:Class")
     switch: Text = pydantic.Field("auto", description="auto, ovs or bpf")
     routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
-    workload: Text = pydantic.Field("training:stages=4,replicas=4", description="SPEC, or a file")
+    workload: Text = pydantic.Field("training", description="SPEC, or a file")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "

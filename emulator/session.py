@@ -261,7 +261,8 @@ def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
 
     def interact(session: Session, fabric: Fabric) -> None:
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
-              f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}; exit ends the run.", flush=True)
+              f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
+              flush=True)
         with session._captures(fabric):
             run_command_line(open_network(fabric))
 

@@ -21,6 +21,7 @@ from emulator.asic.queueing import Queueing
 from emulator.asic.recorder import Recorder
 from emulator.errors import EmulatorError
 from emulator.fabric.build import Fabric
+from emulator.fabric.switches import openflow_target
 from emulator.fabric.verify import verify_links, wait_until_verified
 
 _NO_LOSS = ("kick", "packet_ins_lost")  # frames of our own; copies to the controller
@@ -104,7 +105,9 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     chip = assemble(fabric, queueing)
     wait_until_verified(fabric)
     argument = {"handles": chip.handles, "switches": [_as_json(site) for site in sites(fabric)]}
-    agent = start_agent("emulator.asic.switches:open_datapath", argument, ("127.0.0.1", controller_port), {}, run_dir)
+    listen = {switch.dpid: openflow_target(fabric.spec, switch.name) for switch in fabric.spec.graph.switches}
+    agent = start_agent("emulator.asic.switches:open_datapath", argument, ("127.0.0.1", controller_port),
+                        listen, run_dir)
     return BpfSwitches(fabric, chip, queueing, agent, routing)
 
 

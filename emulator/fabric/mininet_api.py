@@ -21,6 +21,7 @@ from emulator.errors import BadInput
 from emulator.fabric.build import Fabric
 from emulator.fabric.failures import set_link
 from emulator.fabric.spec import Port
+from emulator.fabric.switches import openflow_target
 
 _SHELL_END_S = 2.0
 
@@ -119,15 +120,13 @@ class PlacedSwitch(PlacedNode):
 
     portBase = 1
 
-    def __init__(self, name: str, dpid: int, kind: str) -> None:
+    def __init__(self, name: str, dpid: int, target: str) -> None:
         super().__init__(name, None)
-        self.dpid, self.kind = f"{dpid:016x}", kind
+        self.dpid, self.target = f"{dpid:016x}", target
 
     def dpctl(self, command: str, *args: str) -> str:
         """ovs-ofctl on this switch."""
-        if self.kind != "ovs":
-            return f"{self.name} is a {self.kind} switch; ovs-ofctl reaches it by its agent's address.\n"
-        return self.cmd("ovs-ofctl -O OpenFlow15", command, self.name, *args)
+        return self.cmd("ovs-ofctl -O OpenFlow15", command, self.target, *args)
 
     def start(self, _controllers) -> None:
         """Switches run from the start of the fabric to its end."""
@@ -176,7 +175,7 @@ class Network(Mininet):
         self.fabric, self.built = fabric, True
         graph = fabric.spec.graph
         self.hosts = [PlacedNode(host.name, fabric.site[host.name].netns) for host in graph.hosts]
-        self.switches = [PlacedSwitch(switch.name, switch.dpid, fabric.spec.switch)
+        self.switches = [PlacedSwitch(switch.name, switch.dpid, openflow_target(fabric.spec, switch.name))
                          for switch in graph.switches]
         self.nameToNode = {node.name: node for node in (*self.hosts, *self.switches)}
         for port in fabric.ports:

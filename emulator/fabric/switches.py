@@ -3,7 +3,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from emulator.fabric.spec import FabricSpec
 from emulator.telemetry.packets import PacketRecord
+
+
+FIRST_OPENFLOW_PORT = 6700  # of the bpf switches, in the order of the graph, on 127.0.0.1 of the sandbox
+
+
+def openflow_target(spec: FabricSpec, switch: str) -> str:
+    """What `ovs-ofctl` takes to reach a switch from within the sandbox: a bridge, or an address of its own."""
+    if spec.switch == "ovs":
+        return switch
+    index = [each.name for each in spec.graph.switches].index(switch)
+    return f"tcp:127.0.0.1:{FIRST_OPENFLOW_PORT + index}"
 
 
 class Recording(Protocol):
