@@ -23,7 +23,8 @@ def headline(plan: Plan) -> str:
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), _capacity(plan))
+    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
+                 _capacity(plan))
 
 
 def _times(plan: Plan) -> Any:

@@ -173,6 +173,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
+    parts += [f"Note: {note}" for note in summary.get("notes", ())]
     parts += [_verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)
 

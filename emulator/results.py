@@ -113,6 +113,11 @@ def _sampling(outcome: Outcome) -> dict[str, Any] | None:
                   "ended_early": r.ended_early}
 
 
+def _notes(plan: Plan, outcome: Outcome) -> list[str]:
+    """What a reader should know besides the numbers: of the input, and of the run."""
+    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else [])]
+
+
 def _experiment(plan: Plan) -> dict[str, Any]:
     e = plan.experiment
     return {"label": plan.label, "topology": e.topology, "routing": e.routing, "switch": plan.switch,
