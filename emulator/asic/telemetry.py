@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -92,22 +93,33 @@ class DepthSamples:
     depth_bytes: np.ndarray
     lost: int
 
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Times and depths queue by queue, and where each queue's begin, [Q + 1]."""
+        order = np.argsort(self.queue, kind="stable")
+        starts = np.searchsorted(self.queue[order], np.arange(len(self.keys) + 1))
+        return self.time_s[order], self.depth_bytes[order], starts
+
+    def _of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        times, depths, starts = self._sorted
+        mine = slice(starts[column], starts[column + 1])
+        return times[mine], depths[mine]
+
     def on_grid(self, period_s: float) -> tuple[np.ndarray, np.ndarray]:
         """(time_s[T], backlog_bytes[T, Q]) at a fixed period, as a polling sampler would have seen it."""
         times = np.arange(self.start_s, self.end_s, period_s)
         grid = np.zeros((len(times), len(self.keys)), np.uint32)
         for column in range(len(self.keys)):
-            mine = self.queue == column
-            last = np.searchsorted(self.time_s[mine], times, side="right") - 1
-            depths = self.depth_bytes[mine]
+            sampled_s, depths = self._of(column)
+            last = np.searchsorted(sampled_s, times, side="right") - 1
             grid[last >= 0, column] = depths[last[last >= 0]]
         return times, grid
 
     def percentiles(self, column: int, percents: tuple[float, ...]) -> list[float]:
         """Time-weighted percentiles of the depth of one queue, in bytes."""
-        mine = self.queue == column
-        times = np.concatenate(([self.start_s], self.time_s[mine], [self.end_s]))
-        depths = np.concatenate(([0], self.depth_bytes[mine]))
+        sampled_s, depths = self._of(column)
+        times = np.concatenate(([self.start_s], sampled_s, [self.end_s]))
+        depths = np.concatenate(([0], depths))
         order = np.argsort(depths, kind="stable")
         weight = np.cumsum(np.diff(times).clip(0)[order])
         if not weight[-1] > 0:

@@ -9,8 +9,8 @@ import numpy as np
 
 from emulator import netns
 from emulator.asic.cc import AVAILABLE, Swift, provide
-from emulator.asic.objects import program_id
 from emulator.asic.napi import thread_receive
+from emulator.asic.objects import program_id
 from emulator.asic.queueing import one_queue
 from emulator.asic.telemetry import QueueTelemetry
 from tests.asic.fabrics import lab
