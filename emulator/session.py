@@ -48,6 +48,7 @@ SAMPLE_HZ = {"netdev": 100.0, "bpf": 20.0}  # the bpf switch has its own record,
 DEFAULT_SAMPLE_HZ = 1000.0
 SETTLE_S = 0.5
 SAMPLING_LEAD_S = 0.1
+LEAST_TICK_S, TICK_FRAMES, MOST_TICK_S = 0.002, 3, 0.01
 PROBE_PORTS = 10000
 
 
@@ -171,7 +172,8 @@ class Session:
         sites = [fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
         transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.congestion_control.name,
                                  plan.experiment.seed, netns.entered)
-        options = EngineOptions(plan.deadline_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
+        tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
+        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
         total = plan.iterations
 
         def report(iteration: int, done: int, operations: int) -> None:

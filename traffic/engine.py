@@ -28,7 +28,9 @@ _SCRATCH_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How to run. deadline_s bounds the whole replay; tick_s is the least time between two looks."""
+    """How to run. deadline_s bounds the whole replay; tick_s is the least time between two looks: too
+    short, and every packet costs a wake-up and an acknowledgement of its own.
+    """
 
     deadline_s: float
     tick_s: float = 0.002

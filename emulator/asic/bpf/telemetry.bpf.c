@@ -28,23 +28,27 @@ static __always_inline __u32 sojourn_bin(__u64 ns)
 	return v < SOJOURN_BINS ? v : SOJOURN_BINS - 1;
 }
 
+/* A port that was idle sends its burst at once; only behind these departures does the shaper pace. */
+#define BURST_DEPARTURES 8
+
 /* Between two packets of a port that still held the second when the first left, the gap is the first
- * one's length over the rate. */
+ * one's length over the rate, once the burst is behind. The deviation is told in full frames: against an
+ * acknowledgement's own time on the wire any timer is late. */
 static __always_inline void note_gap(struct asic_departures *departures, const struct asic_port *port, __u64 now,
 				     __u32 bytes, bool backlogged)
 {
-	__u64 ideal = departures->last_bytes, gap = now - departures->last_ns;
+	__u64 ideal = departures->last_bytes, gap = now - departures->last_ns, frame = port->largest_frame;
 
-	if (departures->backlogged && !port->paused && ideal && gap < 1000000000ULL) {
+	if (departures->backlogged > BURST_DEPARTURES && !port->paused && frame && gap < 1000000000ULL) {
 		__u64 actual = gap * port->bytes_per_ns_q32 >> 32;
-		__u64 percent = (actual > ideal ? actual - ideal : ideal - actual) * 100 / ideal;
+		__u64 percent = (actual > ideal ? actual - ideal : ideal - actual) * 100 / frame;
 		__u32 bin = percent < GAP_BINS ? percent : GAP_BINS - 1;
 
 		departures->gap_deviation[bin & (GAP_BINS - 1)]++;
 	}
 	departures->last_ns = now;
 	departures->last_bytes = bytes;
-	departures->backlogged = backlogged;
+	departures->backlogged = backlogged ? departures->backlogged + 1 : 0;
 }
 
 SEC("tp_btf/qdisc_dequeue")
