@@ -30,8 +30,8 @@ static __always_inline __u32 sojourn_bin(__u64 ns)
 
 /* Between two packets of a port that still held the second when the first left, the gap is the first
  * one's length over the rate. */
-static __always_inline void note_gap(struct asic_departures *departures, const struct asic_port *port, __u64 now,
-				     __u32 bytes, bool backlogged)
+static __always_inline void note_gap(struct asic_departures *departures, const struct asic_port *port,
+				     __u64 now, __u32 bytes, bool backlogged)
 {
 	__u64 ideal = departures->last_bytes, gap = now - departures->last_ns;
 
