@@ -3,6 +3,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from topologies.graph import GATEWAY_IP as GATEWAY_IP  # both offered here beside SetEthDst, their other half
+from topologies.graph import GATEWAY_MAC as GATEWAY_MAC
+
 
 @dataclass(frozen=True)
 class Match:

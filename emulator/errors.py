@@ -12,7 +12,7 @@ from collections.abc import Iterable
 class EmulatorError(Exception):
     """A sentence for the user and the exit status of the process."""
 
-    exit_status = 1
+    exit_status = 4
 
 
 class BadInput(EmulatorError):

@@ -26,8 +26,10 @@ from emulator.netlink import CREATE, EXCLUSIVE, NETLINK_GENERIC, Message, Netlin
 
 PACKAGES = {  # program: package of Debian and Ubuntu
     "ovs-vsctl": "openvswitch-switch", "ovsdb-server": "openvswitch-switch",
-    "ovs-vswitchd": "openvswitch-switch", "ovsdb-tool": "openvswitch-switch", "ovs-ofctl": "openvswitch-switch",
-    "ip": "iproute2", "tc": "iproute2", "tcpdump": "tcpdump", "iperf3": "iperf3", "mnexec": "mininet"}
+    "ovs-vswitchd": "openvswitch-switch", "ovsdb-tool": "openvswitch-switch",
+    "ovs-ofctl": "openvswitch-switch",
+    "ip": "iproute2", "tc": "iproute2", "tcpdump": "tcpdump", "iperf3": "iperf3", "mnexec": "mininet",
+    "ping": "iputils-ping"}
 OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl")
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"  # where a user's own PATH often does not look
@@ -56,8 +58,8 @@ def _install(package: str) -> str:
 def require_root() -> None:
     """Namespaces, links and switches need root."""
     if os.geteuid() != 0:
-        raise MachineLacks("A run needs root for its namespaces, links and switches; put sudo before the same "
-                           "command (--dry-run needs no root).")
+        raise MachineLacks("A run needs root for its namespaces, links and switches; put sudo before the "
+                           "same command (--dry-run needs no root).")
 
 
 def require_programs(names: Iterable[str]) -> None:
@@ -141,9 +143,9 @@ def require_qdiscs(kinds: Iterable[str]) -> None:
     """Raise when the kernel lacks one of these qdiscs."""
     lacking = lacking_qdiscs(kinds)
     if lacking:
-        raise MachineLacks(f"This kernel ({platform.release()}) has no qdisc {', '.join(lacking)}; boot a stock "
-                           "distribution kernel (on Ubuntu with sudo apt-get install linux-modules-extra-"
-                           f"{platform.release()}).")
+        raise MachineLacks(f"This kernel ({platform.release()}) has no qdisc {', '.join(lacking)}; boot a "
+                           "stock distribution kernel (on Ubuntu also: sudo apt-get install "
+                           f"linux-modules-extra-{platform.release()}).")
 
 
 def require_open_files(count: int) -> None:
@@ -166,9 +168,10 @@ def versions() -> dict[str, str]:
     for name, command in (("openvswitch", ["ovs-vsctl", "--version"]), ("iproute2", ["ip", "-V"])):
         path = _which(command[0])
         if path:
-            said = subprocess.run([path, *command[1:]], capture_output=True, text=True, timeout=10, check=True)
-            number = re.search(r"\d+\.\d+(\.\d+)*", said.stdout)
-            found[name] = number[0] if number else said.stdout.strip()
+            said = subprocess.run([path, *command[1:]], capture_output=True, text=True, timeout=10,
+                                  check=True).stdout
+            number = re.search(r"\d+\.\d+(\.\d+)*", said)
+            found[name] = number[0] if number else said.strip()
     return found
 
 

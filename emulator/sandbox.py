@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from emulator.errors import Interrupted, MachineLacks, Unfinished
+from emulator.errors import BadInput, Interrupted, MachineLacks, Unfinished
 
 PAYLOAD_FD = "EMULATOR_PAYLOAD_FD"
 SPEC_FD = "EMULATOR_SANDBOX_FD"
@@ -43,7 +43,8 @@ def run_in_sandbox(argv: Sequence[str], payload: bytes | Mapping = b"", *, deadl
     directories that stay reachable and writable inside although they lie below /tmp or /dev/shm; the
     working directory, this clone and the Python in use are kept anyway. pass_fds: descriptors that the
     program inherits under the same numbers. Returns 130 after a signal. Raises Unfinished when the
-    program had not ended after `deadline_s`, MachineLacks without root. Call it from the main thread.
+    program had not ended after `deadline_s`, BadInput for a missing path, MachineLacks without root.
+    Call it from the main thread.
     """
     if os.geteuid() != 0:
         raise MachineLacks("Namespaces, links and switches need root; run the same command with sudo.")
@@ -106,7 +107,10 @@ def _environment(data: int, spec: int) -> dict[str, str]:
 
 def _kept(keep: Iterable[str | Path]) -> list[Path]:
     """Everything that must stay reachable inside, resolved; only what exists can be kept."""
-    asked = [Path(path).resolve(strict=True) for path in keep]
+    asked = [Path(path).resolve() for path in keep]
+    for path in asked:
+        if not path.exists():
+            raise BadInput(f"{path} does not exist; what a sandbox shall write to must be there before it.")
     python = [Path(path) for path in (sys.prefix, sys.base_prefix, sys.executable, *sys.path) if path]
     own = [path.resolve() for path in (ROOT, *python) if path.exists()]
     try:

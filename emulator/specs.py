@@ -40,7 +40,8 @@ def parse_spec(text: str, what: str) -> Spec:
 def take(spec: Spec, what: str, known: Mapping[str, Callable[[str], object]]) -> dict[str, object]:
     """The parameters of `spec`, each through its parser; unknown keys are refused with the nearest name.
 
-    A parser raises BadInput with its own sentence, or ValueError for 'not a number'.
+    A parser raises BadInput with its own sentence, to which the key is added, or ValueError for
+    'not a number'.
     """
     values: dict[str, object] = {}
     for key, text in spec.params.items():
@@ -48,6 +49,9 @@ def take(spec: Spec, what: str, known: Mapping[str, Callable[[str], object]]) ->
             raise BadInput(f'{what} {spec.name} has no parameter "{key}"{nearest(key, known)}.')
         try:
             values[key] = known[key](text)
+        except BadInput as error:
+            named = f"{what} {spec.name}: {key}"
+            raise error if str(error).startswith(named) else BadInput(f"{named}: {error}") from None
         except ValueError:
             raise BadInput(f'{what} {spec.name}: {key}="{text}" is not a valid value.') from None
     return values

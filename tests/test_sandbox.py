@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from emulator.errors import BadInput, Unfinished
 from emulator.sandbox import ROOT, run_in_sandbox
 from emulator.sandbox_mounts import check_kept, outermost
+from tests.traces import gone
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces")
 
@@ -37,32 +40,15 @@ def test_run_itself_cannot_be_kept():
         check_kept([Path("/run")])
 
 
+@pytest.mark.root
+@needs_root
+def test_a_directory_that_is_not_there_cannot_be_kept(tmp_path):
+    with pytest.raises(BadInput, match="missing does not exist"):
+        run_in_sandbox(["true"], deadline_s=5, keep=[tmp_path / "missing"])
+
+
 def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
-
-
-def traces(token: str) -> list[str]:
-    """Every process, mount, link, namespace and file in sight that carries `token`."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if token.encode() in (process / "environ").read_bytes() and process.name != str(os.getpid()):
-                found.append((process / "cmdline").read_text())
-        except OSError:  # it ended while we looked
-            continue
-    found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if token in line]
-    for directory in ("/sys/class/net", "/run/netns", "/run", "/tmp", "/dev/shm", "/var/run", "/etc"):
-        if os.path.isdir(directory):
-            found += [f"{directory}/{name}" for name in os.listdir(directory) if token in name]
-    return found
-
-
-def gone(token: str, within_s: float = 10.0) -> list[str]:
-    """What is still there of `token` once it had time to go."""
-    end = time.monotonic() + within_s
-    while (left := traces(token)) and time.monotonic() < end:
-        time.sleep(0.05)
-    return left
 
 
 LITTER = """
@@ -201,3 +187,48 @@ open(f'{tmp_path}/{{token}}.seen', 'w').write(' '.join(seen))
     for own, other in (tokens, tokens[::-1]):
         seen = (tmp_path / f"{own}.seen").read_text()
         assert own in seen and other[:9] not in seen
+
+
+@pytest.mark.root
+@needs_root
+def test_an_interactive_program_keeps_the_terminal_and_gets_ctrl_c():
+    code = """
+import os, signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit(9 if os.isatty(0) else 8))
+print('ready', flush=True)
+for _ in range(400):
+    time.sleep(0.05)
+"""
+    top = ("import sys\nfrom emulator.sandbox import run_in_sandbox\n"
+           f"argv = [sys.executable, '-c', {code!r}]\n"
+           "sys.exit(run_in_sandbox(argv, interactive=True, deadline_s=30))")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        os.execv(sys.executable, python(top))
+    said, end = b"", time.monotonic() + 20
+    while b"ready" not in said and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            said += os.read(terminal, 4096)
+    os.write(terminal, b"\x03")
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(terminal)
+    assert status == 9, said.decode(errors="replace")
+
+
+@pytest.mark.root
+@needs_root
+@pytest.mark.skipif(shutil.which("sudo") is None, reason="needs sudo")
+def test_the_end_of_sudo_is_a_stop(tmp_path):
+    token = f"k{uuid.uuid4().hex[:8]}"
+    top = ("import sys\nfrom emulator.sandbox import run_in_sandbox\n"
+           f"code = \"import time; open('{tmp_path}/up', 'w').close(); time.sleep(60)\"\n"
+           f"run_in_sandbox([sys.executable, '-c', code], keep=['{tmp_path}'], deadline_s=60)")
+    sudo = subprocess.Popen(["sudo", "-n", "env", f"TOKEN={token}", *python(top)], cwd=ROOT)
+    end = time.monotonic() + 20
+    while not (tmp_path / "up").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert (tmp_path / "up").exists(), f"sudo ended with {sudo.poll()}"
+    sudo.kill()
+    sudo.wait(10)
+    assert gone(token) == []

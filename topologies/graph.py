@@ -6,6 +6,11 @@ from functools import cached_property
 
 import networkx
 
+# A host knows one neighbour, its gateway: every packet leaves it towards this address and the last
+# switch rewrites the destination (1024 hosts with 1024 neighbours each cost 18 s and 0.6 GB).
+GATEWAY_IP = "10.255.255.254"
+GATEWAY_MAC = "02:00:00:00:00:01"
+
 
 @dataclass(frozen=True)
 class Host:
@@ -20,7 +25,10 @@ class Host:
 
 @dataclass(frozen=True)
 class Switch:
-    """A switch. `tier` counts from the hosts: 0 edge or leaf, 1 aggregation or spine, 2 core."""
+    """A switch. `tier` counts from the hosts: 0 edge or leaf, 1 aggregation or spine, 2 core.
+
+    `pod` is -1 for a switch of no pod.
+    """
 
     name: str
     dpid: int

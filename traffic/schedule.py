@@ -77,7 +77,8 @@ class Workload:
     """A schedule with what is needed to run and judge it.
 
     placement[r] is the index of the host that carries rank r. `iterations` counts the measured
-    ones; `warmup` iterations run before them and are not counted.
+    ones; `warmup` iterations run before them and are not counted. `notes` are sentences for the
+    user on what of the input was left out or stands for something else.
     """
 
     name: str
@@ -86,3 +87,4 @@ class Workload:
     iterations: int = 1
     warmup: int = 0
     collective: Collective | None = None
+    notes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from emulator.asic.chip import Chip, PortSite, Sizes, SwitchSite, install
 from emulator.asic.hashing import mix
 from emulator.asic.queueing import Queueing
-from emulator.asic.shaper import port_faults, port_messages
+from emulator.asic.shaper import port_faults, port_messages, read_qdiscs
 from emulator.errors import EmulatorError
 from emulator.fabric import rtnl
 from emulator.fabric.build import Fabric
@@ -50,5 +50,6 @@ def assemble(fabric: Fabric, queueing: Queueing, telemetry: bool = True, sizes: 
 def faults(fabric: Fabric, queueing: Queueing) -> list[str]:
     """A sentence for each switch port whose queues are not as assembled: the counterpart of verify_links."""
     with Netlink() as netlink:
+        found = read_qdiscs(netlink)
         return [fault for port in fabric.switch_ports for fault in port_faults(
-            netlink, port.name, port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing)]
+            netlink, found, port.name, port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing)]

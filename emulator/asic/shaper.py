@@ -100,15 +100,24 @@ def gate(rate_bytes_per_s: int, burst_bytes: int, limit_bytes: int) -> bytes:
     return text(_TCA_KIND, "tbf") + nest(_TCA_OPTIONS, *options)
 
 
-def port_faults(netlink: Netlink, name: str, ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
-                queueing: Queueing) -> list[str]:
+Qdiscs = dict[int, dict[int, tuple[str, int, bytes]]]
+"""ifindex -> parent -> (kind, handle, body)"""
+
+
+def read_qdiscs(netlink: Netlink) -> Qdiscs:
+    """All qdiscs of this namespace, in one dump: asked port by port, each answer would hold them all."""
+    found: Qdiscs = {}
+    for body in netlink.dump(rtnl.GET_QDISC, rtnl.TC.pack(0, 0, 0, 0, 0)):
+        _, index, handle, parent, _ = rtnl.TC.unpack_from(body)
+        found.setdefault(index, {})[parent] = (read_kind(body, rtnl.TC.size), handle, body)
+    return found
+
+
+def port_faults(netlink: Netlink, found: Qdiscs, name: str, ifindex: int, rate_bps: float, limit_bytes: int,
+                mtu: int, queueing: Queueing) -> list[str]:
     """A sentence for each way in which the port's queues are not as `port_messages` made them."""
     port = shape(rate_bps, mtu, limit_bytes)
-    qdiscs = {}
-    for body in netlink.dump(rtnl.GET_QDISC, rtnl.TC.pack(0, ifindex, 0, 0, 0)):
-        _, index, handle, parent, _ = rtnl.TC.unpack_from(body)
-        if index == ifindex:
-            qdiscs[parent] = (read_kind(body, rtnl.TC.size), handle, body)
+    qdiscs = found.get(ifindex, {})
     kind, handle, _ = qdiscs.get(H_ROOT, ("nothing", 0, b""))
     if kind != "htb" or handle != ROOT:
         return [f"{name} is not shaped any more: its root qdisc is {kind} instead of htb."]

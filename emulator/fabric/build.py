@@ -20,10 +20,8 @@ from emulator.fabric import rtnl
 from emulator.fabric.ethtool import offloads_off
 from emulator.fabric.spec import FabricSpec, HostSite, Port
 from emulator.netlink import Message, Netlink, NetlinkError
-from topologies.graph import Graph, Link, interface
+from topologies.graph import GATEWAY_IP, GATEWAY_MAC, Graph, Link, interface
 
-GATEWAY_IP = "10.255.255.254"
-GATEWAY_MAC = "02:00:00:00:00:01"
 NETWORK, PREFIX = "10.0.0.0", 8
 MAX_NAME = 15  # IFNAMSIZ without its zero
 LOOPBACK = 1
@@ -41,7 +39,6 @@ HOST_SETTINGS = {
     "ipv4/tcp_slow_start_after_idle": "0",  # a step of a collective starts with the window of the last
     "ipv4/tcp_no_metrics_save": "1",  # a connection learns nothing from the one before: runs repeat
     "ipv4/tcp_mtu_probing": "0",
-    "ipv4/tcp_ecn": "2",
     "ipv4/tcp_orphan_retries": "1",  # a socket that outlives its process ends, and so does its namespace
 }
 
@@ -116,7 +113,7 @@ def build(spec: FabricSpec) -> Fabric:
     for host in graph.hosts:
         netns.create(host.name)
         with netns.entered(host.name):
-            _settings()
+            _settings(spec.ecn)
     _make_links(graph, spec.mtu)
     shape_of = shapes(spec)
     ports = tuple(Port(name, node, number, ifindex, None if node in graph.switch else node,
@@ -129,14 +126,16 @@ def build(spec: FabricSpec) -> Fabric:
     with Netlink() as netlink:
         if spec.switch in PLAIN_SWITCHES:
             _send(netlink, [message for port in fabric.switch_ports
-                            for message in queue_messages(port.ifindex, shape_of[port.link])], "the queues of switches")
-        _send(netlink, [rtnl.link_up(port.ifindex) for port in fabric.switch_ports], "the ports of switches")
+                            for message in queue_messages(port.ifindex, shape_of[port.link])],
+                  "the queues of switches")
+        _send(netlink, [rtnl.link_state(port.ifindex, up=True) for port in fabric.switch_ports],
+              "the ports of switches")
     for site in fabric.hosts:
         port = fabric.port[site.interface]
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
-            _send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]), *_host_messages(port.ifindex, site.ip)],
-                  f"host {site.name}")
+            _send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]),
+                            *_host_messages(port.ifindex, site.ip)], f"host {site.name}")
     return fabric
 
 
@@ -153,13 +152,14 @@ def _ends(links: Iterable[Link], first: int = 0) -> Iterator[tuple[str, str, int
     first of which is link `first` of the fabric.
     """
     for place, link in enumerate(links, first):
-        a, b, ifindex = interface(link.a, link.a_port), interface(link.b, link.b_port), FIRST_IFINDEX + 2 * place
+        a, b = interface(link.a, link.a_port), interface(link.b, link.b_port)
+        ifindex = FIRST_IFINDEX + 2 * place
         yield a, link.a, link.a_port, ifindex, link, b
         yield b, link.b, link.b_port, ifindex + 1, link, a
 
 
-def _settings() -> None:
-    for name, value in HOST_SETTINGS.items():
+def _settings(ecn: bool) -> None:
+    for name, value in {**HOST_SETTINGS, "ipv4/tcp_ecn": "1" if ecn else "2"}.items():
         path = Path("/proc/sys/net", name)
         if name.startswith("ipv6/") and not path.exists():
             continue  # this kernel has no IPv6, which is what we want
@@ -171,15 +171,16 @@ def _make_links(graph: Graph, mtu: int) -> None:
     with Netlink() as netlink:
         for start in range(0, len(graph.links), LINKS_AT_ONCE):
             messages, fds = [], []
-            ends = list(_ends(graph.links[start:start + LINKS_AT_ONCE], start))
             try:
-                for (a, a_node, _, a_index, _, _), (b, b_node, _, b_index, _, _) in zip(ends[::2], ends[1::2]):
-                    if b_node in graph.host:
-                        a, a_node, a_index, b, b_index = b, b_node, b_index, a, a_index
-                    host = graph.host.get(a_node)
+                for place, link in enumerate(graph.links[start:start + LINKS_AT_ONCE], start):
+                    (near, node, _, index, _, far), (_, _, _, far_index, _, _) = _ends([link], place)
+                    if node not in graph.host:
+                        node = link.b
+                        near, index, far, far_index = far, far_index, near, index
+                    host = graph.host.get(node)
                     if host:
                         fds.append(netns.open_fd(host.name))
-                    messages.append(rtnl.veth(b, b_index, a, a_index, mtu,
+                    messages.append(rtnl.veth(far, far_index, near, index, mtu,
                                               rtnl.mac_bytes(host.mac) if host else None,
                                               fds[-1] if host else None))
                 _send(netlink, messages, "the links")
@@ -196,8 +197,8 @@ def queue_messages(ifindex: int, made: shaping.Shape) -> list[Message]:
 
 
 def _host_messages(ifindex: int, ip: str) -> list[Message]:
-    return [rtnl.link_up(LOOPBACK), rtnl.link_up(ifindex), rtnl.address(ifindex, ip, PREFIX),
-            rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip),
+    return [rtnl.link_state(LOOPBACK, up=True), rtnl.link_state(ifindex, up=True),
+            rtnl.address(ifindex, ip, PREFIX), rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip),
             rtnl.neighbour(ifindex, GATEWAY_IP, rtnl.mac_bytes(GATEWAY_MAC))]
 
 

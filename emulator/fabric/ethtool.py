@@ -37,4 +37,10 @@ def offloads_off(interfaces: list[str]) -> None:
                 _ioctl(any_socket, interface, put, 0)
                 if _ioctl(any_socket, interface, get, 0):
                     raise MachineLacks(f"The kernel keeps {name} on for {interface}; queues would hold "
-                                       "packets larger than the MTU. Use a kernel whose veth can turn it off.")
+                                       "packets above the MTU. Use a kernel whose veth can turn it off.")
+
+
+def offloads_on(interface: str) -> tuple[str, ...]:
+    """The offloads of an interface of this thread's namespace that are on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        return tuple(name for name, (get, _) in OFFLOADS.items() if _ioctl(any_socket, interface, get, 0))

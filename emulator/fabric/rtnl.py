@@ -18,7 +18,7 @@ TC = struct.Struct("=BxxxiIII")  # tcmsg: family, ifindex, handle, parent, info
 
 IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
 _IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, _IFLA_TXQLEN, _IFLA_LINKINFO = 1, 3, 4, 13, 18
-_IFLA_NET_NS_FD, IFLA_TX_QUEUES, IFLA_RX_QUEUES = 28, 31, 32
+_IFLA_NET_NS_FD, IFLA_TX_QUEUES, IFLA_RX_QUEUES, IFLA_GSO_MAX_SEGS = 28, 31, 32, 40
 _INFO_KIND, _INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _UNSPEC, _INET = socket.AF_UNSPEC, socket.AF_INET
 _NOPREFIXROUTE = 0x200
@@ -29,8 +29,10 @@ _ONLINK, _TABLE_MAIN, _STATIC, _UNIVERSE, _UNICAST = 4, 254, 4, 0, 1
 def _end(name: str, mtu: int, mac: bytes | None, netns_fd: int | None) -> bytes:
     """One end of a veth pair, with a single queue, so that a dequeue event is one packet."""
     # txqlen 1: a qdisc that sizes itself by the link's default queue must not become a hidden buffer
+    # one segment: TCP builds 64 KB packets whatever the offloads (net/core/sock.c, sk_setup_caps), and the
+    # kernel cuts them up only behind the queue
     parts = [text(IFLA_IFNAME, name), u32(IFLA_MTU, mtu), u32(_IFLA_TXQLEN, 1),
-             u32(IFLA_TX_QUEUES, 1), u32(IFLA_RX_QUEUES, 1)]
+             u32(IFLA_TX_QUEUES, 1), u32(IFLA_RX_QUEUES, 1), u32(IFLA_GSO_MAX_SEGS, 1)]
     if mac is not None:
         parts.append(attribute(_IFLA_ADDRESS, mac))
     if netns_fd is not None:
@@ -49,9 +51,9 @@ def veth(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu: int, peer_m
     return Message(NEW_LINK, head + _end(name, mtu, None, None) + info, CREATE | EXCLUSIVE)
 
 
-def link_up(ifindex: int) -> Message:
-    """Bring a link up."""
-    return Message(NEW_LINK, LINK.pack(_UNSPEC, 0, ifindex, IFF_UP, IFF_UP))
+def link_state(ifindex: int, up: bool) -> Message:
+    """Bring a link up or take it down."""
+    return Message(NEW_LINK, LINK.pack(_UNSPEC, 0, ifindex, IFF_UP if up else 0, IFF_UP))
 
 
 def address(ifindex: int, ip: str, prefix: int) -> Message:

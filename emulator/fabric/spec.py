@@ -13,7 +13,8 @@ class FabricSpec:
     """A fabric to build. `rate_bps` is the wire of a host link; a link's is rate_bps * link.speed.
 
     `buffer_bytes` is the byte limit of each port's queue; `mtu` the IP packet size in bytes.
-    `switch` is 'ovs' (or a later kind), `datapath` 'system' (kernel) or 'netdev' (userspace).
+    `switch` is 'ovs' or 'bpf', `datapath` 'system' (kernel), 'netdev' (userspace) or 'bpf'. `ecn`: hosts
+    ask for ECN on every connection (RFC 3168), not only where their congestion control needs it.
     """
 
     graph: Graph
@@ -23,6 +24,7 @@ class FabricSpec:
     switch: str
     datapath: str
     seed: int
+    ecn: bool = False
 
 
 @dataclass(frozen=True)

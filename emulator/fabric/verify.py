@@ -1,4 +1,4 @@
-"""Are all links still what the plan says? Read back from the kernel by netlink, after building and after a run.
+"""Are all links still what the plan says? Read back by netlink, after building and after a run.
 
 A shaper that somebody removed or altered (Open vSwitch does it when a port is added without its own
 QoS type) makes every number of a run worthless, so it is looked for and never assumed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 from emulator import netns
 from emulator.errors import EmulatorError
@@ -37,6 +38,19 @@ def verify_links(fabric: Fabric) -> list[str]:
             with netns.entered(port.netns), Netlink() as netlink:
                 faults += _check_namespace(netlink, fabric, (port,), shaped, expected)
     return faults
+
+
+def shaped_rates_bps(fabric: Fabric) -> dict[str, float | None]:
+    """Interface -> rate of its HTB class in bits per second as the kernel has it, None where there is none."""
+    rates: dict[str, float | None] = {}
+    for port in fabric.ports:
+        with netns.entered(port.netns) if port.netns else nullcontext(), Netlink() as netlink:
+            bodies = list(netlink.dump(rtnl.GET_CLASS, rtnl.TC.pack(0, port.ifindex, 0, 0, 0)))
+        classes = {rtnl.TC.unpack_from(body)[2]: body for body in bodies}
+        body = classes.get(shaping.CLASS)
+        rates[port.name] = None if body is None else 8.0 * shaping.read_class(
+            body, rtnl.TC.size, port.limit_bytes)[0].rate_bytes_per_s
+    return rates
 
 
 def wait_until_verified(fabric: Fabric, timeout_s: float = 10.0) -> None:
@@ -78,7 +92,8 @@ def _link_faults(port: Port, links: dict, mtu: int) -> list[str]:
     elif not flags & rtnl.IFF_LOWER_UP or found[_OPERSTATE][0] != _UP:
         faults.append(f"{port.name} has no carrier.")
     for kind, name, value in ((rtnl.IFLA_MTU, "an MTU", mtu), (rtnl.IFLA_TX_QUEUES, "transmit queues", 1),
-                              (rtnl.IFLA_RX_QUEUES, "receive queues", 1)):
+                              (rtnl.IFLA_RX_QUEUES, "receive queues", 1),
+                              (rtnl.IFLA_GSO_MAX_SEGS, "segments to a packet", 1)):
         real = struct.unpack("=I", found[kind])[0]
         if real != value:
             faults.append(f"{port.name} has {name} of {real} instead of {value}.")

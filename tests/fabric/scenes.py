@@ -1,10 +1,11 @@
-"""What root tests do inside a sandbox: `python -m tests.fabric.scenes NAME RESULT.json`.
+"""What root tests do inside a sandbox: `python -m tests.fabric.scenes SCENE RESULT.json`.
 
 Each scene takes the payload's arguments and returns plain data for the test to judge.
 """
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -49,8 +50,8 @@ def built(tmp: str) -> dict:
         "switch_queue": shell("tc", "-d", "class", "show", "dev", "s1-eth1"),
         "leaf": shell("tc", "qdisc", "show", "dev", "s1-eth1"),
         "offloads": shell("ethtool", "-k", "s1-eth1") + shell("ethtool", "-k", "h1-eth0", netns_name="h1"),
-        "settings": shell("sysctl", "-n", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_no_metrics_save",
-                          "net.ipv4.tcp_ecn", netns_name="h1").split(),
+        "settings": shell("sysctl", "-n", "net.ipv4.tcp_slow_start_after_idle",
+                          "net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_ecn", netns_name="h1").split(),
         "ipv6": Path("/proc/net/if_inet6").read_text() + shell("cat", "/proc/net/if_inet6", netns_name="h1")
         if Path("/proc/net/if_inet6").exists() else "",
         "indexes": [port.ifindex for port in fabric.ports],
@@ -83,6 +84,10 @@ def tampered(tmp: str) -> dict:
     return found
 
 
+def tc_says(device: str) -> str:
+    return shell("tc", "-d", "class", "show", "dev", device) + shell("tc", "qdisc", "show", "dev", device)
+
+
 def same_as_tc(tmp: str) -> dict:
     """Our netlink messages and the lines for tc must leave the same class and qdisc behind."""
     texts = {}
@@ -90,14 +95,35 @@ def same_as_tc(tmp: str) -> dict:
         made = shape(rate_bps, MTU, BUFFER_BYTES)
         shell("ip", "link", "add", "probe", "type", "veth", "peer", "name", "other")
         subprocess.run(["tc", "-batch", "-"], input="\n".join(tc_lines(made, "probe")), text=True, check=True)
-        by_tc = shell("tc", "-d", "class", "show", "dev", "probe") + shell("tc", "qdisc", "show", "dev", "probe")
+        by_tc = tc_says("probe")
         shell("tc", "qdisc", "del", "dev", "probe", "root")
         with Netlink() as netlink:
             netlink.batch(queue_messages(rtnl.links(netlink)["probe"][0], made))
-        ours = shell("tc", "-d", "class", "show", "dev", "probe") + shell("tc", "qdisc", "show", "dev", "probe")
+        ours = tc_says("probe")
         shell("ip", "link", "del", "probe")
         texts[f"{rate_bps:g}"] = (by_tc, ours)
     return texts
+
+
+def namespaces(tmp: str) -> dict:
+    """Namespaces made and entered by us, as `ip netns` and sockets see them."""
+    netns.create("one")
+    twice = ""
+    try:
+        netns.create("one")
+    except FileExistsError as error:
+        twice = str(error.filename)
+    home = Path("/proc/thread-self/ns/net").readlink()
+    with netns.entered("one"):
+        there = Path("/proc/thread-self/ns/net").readlink()
+        links = [name for _, name in socket.if_nameindex()]
+    try:
+        with netns.entered("one"):
+            raise ValueError
+    except ValueError:
+        back = Path("/proc/thread-self/ns/net").readlink()
+    return {"home": str(home), "there": str(there), "back": str(back), "links": links, "twice": twice,
+            "names": netns.names(), "exec": shell("readlink", "/proc/self/ns/net", netns_name="one").strip()}
 
 
 def large(tmp: str, k: int) -> dict:
@@ -107,10 +133,11 @@ def large(tmp: str, k: int) -> dict:
     return {"hosts": len(netns.names()), "ports": len(fabric.ports), "links": link_count()}
 
 
-def main() -> None:
-    scene, result = sys.argv[1:]
-    Path(result).write_text(json.dumps(globals()[scene](**json.loads(payload()))))
+def play_scene(scenes: dict, argv: list[str]) -> None:
+    """Run the scene that the command line names and write what it returns."""
+    _, scene, result = argv
+    Path(result).write_text(json.dumps(scenes[scene](**json.loads(payload()))))
 
 
 if __name__ == "__main__":
-    main()
+    play_scene(globals(), sys.argv)

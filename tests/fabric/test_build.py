@@ -79,3 +79,11 @@ def test_netlink_and_tc_leave_the_same(play):
 def test_a_whole_fat_tree_is_there(play):
     out = play("large", k=8)
     assert out == {"hosts": 128, "ports": 768, "links": 1 + 768 - 128}
+
+
+@pytest.mark.root
+def test_namespaces_have_names_and_are_left_again(play):
+    out = play("namespaces")
+    assert out["names"] == ["one"] and out["twice"] == "/run/netns/one"
+    assert out["there"] == out["exec"] != out["home"] == out["back"]
+    assert out["links"] == ["lo"]

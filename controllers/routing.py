@@ -1,0 +1,113 @@
+"""Routing as a pure function: a graph, the name of a routing and a seed in, every switch's tables out."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from controllers.nexthops import NextHops, equal_cost, spanning_tree
+from controllers.prefixes import aggregate, blocks
+from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
+                                ToGroup)
+from emulator.errors import BadInput, nearest
+from emulator.specs import Spec, parse_spec, take
+from emulator.units import parse_time
+from topologies.graph import Graph
+
+PRIORITY = 100  # one for all: the prefixes of a switch do not overlap
+
+
+@dataclass(frozen=True)
+class Routing:
+    """One entry for --routing: how it is written (with its defaults), what it does, and how.
+
+    `method` is how a switch's group chooses among next hops; Open vSwitch knows 'hash' alone.
+    """
+
+    spec: str
+    about: str
+    next_hops: Callable[[Graph], NextHops]
+    method: str
+
+
+ROUTINGS: Mapping[str, Routing] = {
+    "ecmp": Routing("ecmp", "hash each flow over all shortest paths (RFC 2991), seeded differently on "
+                            "every switch", equal_cost, "hash"),
+    "flowlet": Routing("flowlet:gap=5ms", "a flow may take another shortest path after a pause of `gap` "
+                                          "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
+    "spray": Routing("spray", "every packet takes the next of the shortest paths in turn",
+                     equal_cost, "spray"),
+    "adaptive": Routing("adaptive", "every packet takes the shortest path with the emptiest queue",
+                        equal_cost, "least-queue"),
+    "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
+                      spanning_tree, "hash"),
+}
+GAP_LAST_US = 2**32 - 1  # the gap travels in the high 32 bits of the selection parameter, in microseconds
+
+
+def _gap_us(text: str) -> int:
+    gap_us = round(parse_time(text, "the gap") * 1e6)
+    if not 1 <= gap_us <= GAP_LAST_US:
+        raise BadInput(f"{text} is outside 1us to {GAP_LAST_US // 10**6}s.")
+    return gap_us
+
+
+def parse_routing(text: str) -> tuple[Routing, int]:
+    """The routing that a SPEC names and the gap it gives, in microseconds (0 where it has none)."""
+    spec = parse_spec(text, "the routing")
+    if spec.name not in ROUTINGS:
+        raise BadInput(f'there is no routing "{spec.name}"{nearest(spec.name, ROUTINGS)}.')
+    entry = ROUTINGS[spec.name]
+    defaults = parse_spec(entry.spec, "the routing").params
+    known: dict[str, Callable[[str], object]] = {"gap": _gap_us} if "gap" in defaults else {}
+    values = take(Spec(spec.name, {**defaults, **spec.params}), "the routing", known)
+    return entry, int(values.get("gap", 0))
+
+
+def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables]:
+    """dpid -> tables, for every switch of `graph`; equal arguments give equal tables.
+
+    A packet for a host is forwarded by IPv4 prefix; the host's own switch writes the host's MAC into
+    it. Where several ports lead on, a select group chooses; groups with the same members are one.
+    Everything else is dropped by a rule of priority 0. Raises BadInput for an unknown routing.
+    """
+    entry, gap_us = parse_routing(routing)
+    tree, hops = blocks(graph.hosts), entry.next_hops(graph)
+    params = hash_params((switch.dpid for switch in graph.switches), seed)
+    tables = {}
+    for switch in graph.switches:
+        selection = Selection(method=entry.method, param=gap_us << 32 | params[switch.dpid])
+        groups: dict[tuple[int, ...], Group] = {}
+        flows = _host_rules(graph, switch.name)
+        for prefix, ports in aggregate(tree, hops[switch.name]):
+            if len(ports) > 1 and ports not in groups:
+                groups[ports] = Group(len(groups) + 1, tuple(Bucket(port) for port in ports), selection)
+            action = Output(ports[0]) if len(ports) == 1 else ToGroup(groups[ports].id)
+            flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
+        flows.append(FlowRule(0, Match(), ()))
+        tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))
+    return tables
+
+
+def _host_rules(graph: Graph, switch: str) -> list[FlowRule]:
+    neighbours = sorted(graph.neighbours[switch].items())
+    ports = [(port, other) for port, (other, _) in neighbours if other in graph.host]
+    return [FlowRule(PRIORITY, Match(ipv4_dst=f"{graph.host[name].ip}/32"),
+                     (SetEthDst(graph.host[name].mac), Output(port))) for port, name in ports]
+
+
+def hash_params(dpids: Iterable[int], seed: int) -> dict[int, int]:
+    """dpid -> the parameter of its hash, 1 to 2**32 - 1, no two alike.
+
+    Alike, every tier would pick the same members and half of the fabric would stay empty (polarisation).
+    """
+    params: dict[int, int] = {}
+    taken = {0}
+    for dpid in sorted(dpids):
+        param, salt = 0, 0
+        while param in taken:
+            digest = hashlib.blake2b(f"{seed}/{dpid}/{salt}".encode(), digest_size=4).digest()
+            param, salt = int.from_bytes(digest, "big"), salt + 1
+        params[dpid] = param
+        taken.add(param)
+    return params

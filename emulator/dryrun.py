@@ -1,0 +1,70 @@
+"""The plan as a person reads it: fabric, ideal times, bytes per tier, what ECMP will leave, the CPU it takes."""
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+
+from emulator.capacity import BUSY_LIMIT
+from emulator.plan import Plan
+from emulator.report import percent, table
+from emulator.units import show_rate, show_size, show_time
+
+
+def headline(plan: Plan) -> str:
+    """One line that says what will run."""
+    e, g = plan.experiment, plan.graph
+    kind = {"netdev": "userspace", "system": "kernel"}.get(plan.datapath, plan.datapath)
+    return (f"{e.topology}, {len(g.hosts)} hosts, {len(g.switches)} switches, {len(g.links)} links; host link "
+            f"{show_rate(plan.wire.rate_bps)}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
+            f"{plan.switch} switch ({kind} datapath), {e.routing}, {e.cc}, seed {e.seed}")
+
+
+def describe(plan: Plan) -> Group:
+    """Everything that is known before a run."""
+    first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
+    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
+                 _capacity(plan))
+
+
+def _times(plan: Plan) -> Any:
+    made = table(f"Plan: {plan.workload.name}", "", "value")
+    perfect, w = plan.ideal, plan.workload
+    made.add_row("ranks", str(len(w.schedule.ranks)))
+    made.add_row("iterations", f"{w.iterations} measured after {w.warmup} to warm up")
+    made.add_row("payload sent, one iteration", show_size(w.schedule.bytes_sent))
+    made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
+    if perfect.formula_s is not None:
+        made.add_row("  by the closed form", show_time(perfect.formula_s))
+    made.add_row("  by simulation without contention", show_time(perfect.simulated.completion_s))
+    if perfect.busiest:
+        b = perfect.busiest
+        made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))
+    made.add_row("given up after (--deadline)", show_time(plan.deadline_s))
+    return made
+
+
+def _tiers(plan: Plan) -> Any:
+    made = table("Payload by tier, one iteration, both directions", "tier", "links", "bytes")
+    for tier, size in plan.tier_bytes.items():
+        count = sum(link.tier == tier for link in plan.graph.links)
+        made.add_row(tier, str(count), show_size(size))
+    return made
+
+
+def _expected(plan: Plan) -> list[Any]:
+    if plan.expected is None:
+        return []
+    made = table(f"Expected under {plan.experiment.routing} (fluid model, over seeds)", "of what the host links "
+                 "alone would give", "mean", "sd", "5th percentile", "95th percentile")
+    for name, spread in (("throughput while all flows run", plan.expected.throughput),
+                         ("efficiency (the slowest flow of each step)", plan.expected.efficiency)):
+        made.add_row(name, *(percent(v) for v in (spread.mean, spread.sd, spread.p5, spread.p95)))
+    return [made]
+
+
+def _capacity(plan: Plan) -> str:
+    c = plan.capacity
+    verdict = "fits" if c.fits else "does NOT fit; expect the verdict fail, lower --rate or use --rate auto"
+    return (f"CPU: {c.packet_hops_per_s:.0f} packets x switches a second predict a core {percent(c.busy, 0)} busy; "
+            f"the limit is {percent(BUSY_LIMIT, 0)}: {verdict}.")

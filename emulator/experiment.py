@@ -1,0 +1,213 @@
+"""An experiment: what a user asks for, from options or a YAML file, still in the user's own words.
+
+The names in the file are those of the command line. `matrix:` lists values to compare; `expand`
+turns one file into all its runs. Nothing is computed here (see `plan.py`).
+"""
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+import yaml
+
+from emulator.errors import BadInput, nearest
+from traffic.importers.text import read_lines
+
+MAX_RUNS = 1000
+
+
+def _text(value: Any) -> str:
+    """YAML turns `9000` or `1e6` into numbers; the parsers want the words."""
+    if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
+        raise ValueError("is not a single value")
+    return str(value)
+
+
+def _number(value: Any) -> Any:
+    """YAML's `yes` would pass for 1."""
+    if isinstance(value, bool):
+        raise ValueError("is not a number")
+    return value
+
+
+Text = Annotated[str, pydantic.BeforeValidator(_text)]
+Whole = Annotated[int, pydantic.BeforeValidator(_number)]
+Number = Annotated[float, pydantic.BeforeValidator(_number)]
+
+
+class Experiment(pydantic.BaseModel):
+    """One run. Values keep their units as text ('10mbit'); `plan.resolve` gives them meaning."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    topology: Text = pydantic.Field("fat-tree:k=4", description="SPEC of the fabric, or FILE.py:Class")
+    switch: Text = pydantic.Field("auto", description="auto, ovs or bpf")
+    routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
+    workload: Text = pydantic.Field("training", description="SPEC, or a file")
+    rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
+    mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
+    buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
+                                                      "port's rate; auto is 100 frames")
+    ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
+    cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
+    seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
+    repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
+    dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
+                                     "times in the workload are multiplied by K")
+    byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
+                                       description="S: message sizes are divided by S")
+    verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
+    pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
+
+
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
+_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+FILE_OPTIONS = ("topology", "workload")
+
+
+class ExperimentFile(Experiment):
+    """An experiment file: one experiment, or with `matrix` all combinations of the listed values."""
+
+    matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
+                                              description="option: values to compare")
+
+
+def _sentence(error: pydantic.ValidationError, where: str) -> str:
+    """The first complaint of pydantic, as a sentence."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    if first["type"] == "extra_forbidden":
+        known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
+        return f'{where}: unknown key "{name}"{nearest(name, known)}.'
+    message = first["msg"].removeprefix("Value error, ")
+    return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
+
+
+def make(values: dict[str, Any], where: str = "the options") -> Experiment:
+    """An Experiment from plain values; BadInput with one sentence where they do not fit."""
+    try:
+        return Experiment(**values)
+    except pydantic.ValidationError as error:
+        raise BadInput(_sentence(error, where)) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as safe_load reads it, but a key that is given twice is refused instead of dropped."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f'"{key.value}" is given twice', problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_file(path: str) -> dict[str, Any]:
+    """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
+
+    A topology or workload file that it names lies relative to it, as an include would.
+    """
+    text = "\n".join(read_lines(path, "an experiment file"))
+    try:
+        values = yaml.load(text, _Loader)
+    except RecursionError:
+        raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise BadInput(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}.") from None
+    if not isinstance(values, dict):
+        raise BadInput(f"{path}: an experiment file is a mapping such as 'topology: fat-tree:k=4'.")
+    values = {option_name(str(key)): value for key, value in values.items()}
+    try:
+        ExperimentFile(**values)
+    except pydantic.ValidationError as error:
+        raise BadInput(_sentence(error, path)) from None
+    folder = Path(path).parent
+    matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
+    for key in FILE_OPTIONS:
+        if isinstance(values.get(key), str):
+            values[key] = with_file(values[key], lambda name: str(folder / name))
+        if key in matrix:
+            matrix[key] = [with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
+    return {**values, "matrix": matrix} if matrix else values
+
+
+def option_name(key: str) -> str:
+    """The name of an option as it is written in a file and on the command line."""
+    field = Experiment.model_fields.get(key)
+    return field.alias if field is not None and field.alias else key
+
+
+def with_file(text: str, place: Callable[[str], str]) -> str:
+    """A topology or workload whose file is place(file), where there is such a file; else as it is."""
+    match = _FILE.fullmatch(text)
+    if match is None or "\0" in text:
+        return text
+    file = place(match["file"])
+    # 'star' is a topology even beside a file of that name
+    found = Path(file).exists() if match["head"] else "." in match["file"] and Path(file).is_file()
+    return f"{match['head'] or ''}{file}{match['tail'] or ''}" if found else text
+
+
+def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str, Experiment]]:
+    """All runs of an experiment as (label, Experiment): the matrix times the repeats.
+
+    A label names what differs ('routing=ecmp seed=3'); it is empty for a single run.
+    """
+    values = dict(values)
+    matrix = values.pop("matrix", {}) or {}
+    for key, listed in matrix.items():
+        if key in ("repeat", "pcap") or key not in _names():
+            raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
+        if not listed:
+            raise BadInput(f"{where}: matrix: {key} lists no values.")
+        twice = [value for number, value in enumerate(listed) if value in listed[:number]]
+        if twice:
+            raise BadInput(f"{where}: matrix: {key} lists {twice[0]} twice.")
+    repeat = make(values, where).repeat
+    count = repeat * math.prod(len(listed) for listed in matrix.values())
+    if count > MAX_RUNS:
+        raise BadInput(f"{where}: {count} runs are more than {MAX_RUNS}; shorten matrix or repeat.")
+    if repeat > 1 and "seed" in matrix:
+        raise BadInput(f"{where}: repeat runs the seeds that follow, and the matrix has seeds of its own; "
+                       "leave one of them out.")
+    return list(_combinations(values, matrix, where))
+
+
+def _names() -> list[str]:
+    return [field.alias or key for key, field in Experiment.model_fields.items()]
+
+
+def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: str
+                  ) -> Iterator[tuple[str, Experiment]]:
+    for chosen in itertools.product(*matrix.values()):
+        varied = dict(zip(matrix, chosen))
+        base = make({**values, **varied}, where)
+        if base.seed + base.repeat > 2**32:
+            raise BadInput(f"{where}: seed={base.seed} leaves no room for {base.repeat} seeds below 2^32.")
+        for number in range(base.repeat):
+            label = [f"{key}={value}" for key, value in varied.items()]
+            if base.repeat > 1:
+                label.append(f"seed={base.seed + number}")
+            yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of an experiment file (JSON Schema 2020-12)."""
+    made = ExperimentFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def dump(experiment: Experiment) -> str:
+    """The experiment as YAML that runs again as it stands."""
+    values = experiment.model_dump(by_alias=True, mode="json")
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -1,0 +1,159 @@
+"""The command line: options by group, and nothing but options. Errors are one sentence, never the usage text."""
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from controllers.routing import ROUTINGS
+from emulator import __version__
+from emulator.errors import BadInput
+from emulator.experiment import Experiment, expand, option_name, read_file, schema
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
+from traffic.catalogue import WORKLOADS
+
+DEFAULT_OUT = "results"
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What was asked on the command line. `runs` are (label, experiment) pairs, at least one."""
+
+    runs: list[tuple[str, Experiment]]
+    out: str
+    force: bool
+    dry_run: bool
+    cli: bool
+    quiet: bool
+
+
+class _Schema(argparse.Action):
+    """--schema: print and leave, as --version does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        print(json.dumps(schema(), indent=1))
+        parser.exit()
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message[0].upper()}{message[1:]}; --help lists the options.")
+
+
+def _lines(rows: Iterable[tuple[str, str]]) -> str:
+    """Two columns for the help text; a long first column gets a line of its own."""
+    listed = []
+    for spec, about in rows:
+        gap = f"\n{'':<34}" if len(spec) > 31 else " " * (32 - len(spec))
+        listed.append(f"  {spec}{gap}{about}")
+    return "\n".join(listed)
+
+
+def _catalogue() -> str:
+    """Topologies, routings and workloads, from the packages that make them."""
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
+    workloads = []
+    for w in WORKLOADS:
+        workloads.append((w.example, w.meaning))
+        workloads += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in w.parameters]
+    return (f"topologies\n{_lines(topologies)}\n\nroutings\n{_lines(routings)}\n\n"
+            f"workloads, by example, each with its parameters\n{_lines(workloads)}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser; options left out are absent from its result, so a file's values hold."""
+    made = _Parser(
+        prog="python -m emulator.run", argument_default=argparse.SUPPRESS, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Run a training job's traffic on an emulated fabric and say whether to trust the numbers.",
+        epilog=f"{_catalogue()}\n\n"
+               "Sizes: kB MB GB, KiB MiB GiB. Rates: kbit mbit gbit. Times: ns us ms s.\n"
+               "Exit status: 0 done and trusted, 2 bad input, 3 the machine lacks something, 4 the workload did\n"
+               "not finish, 5 the fidelity verdict is fail, 130 interrupted.")
+    made.add_argument("experiment", nargs="?", metavar="EXPERIMENT.yaml",
+                      help="an experiment file; options override it (default: a k=4 fat-tree, see below)")
+    fields = Experiment.model_fields
+
+    def add(group: Any, name: str, metavar: str, kind: Any = str, text: str = "") -> None:
+        field = fields[name.replace("-", "_")]
+        group.add_argument(f"--{name}", metavar=metavar, type=kind,
+                           help=f"{text or field.description} (default: {field.default})")
+
+    what = made.add_argument_group("what runs")
+    add(what, "topology", "SPEC")
+    add(what, "routing", "NAME")
+    add(what, "workload", "SPEC")
+    add(what, "switch", "KIND")
+    link = made.add_argument_group("links and hosts")
+    add(link, "rate", "RATE")
+    add(link, "buffer", "SIZE|TIME")
+    add(link, "ecn", "SIZE")
+    add(link, "mtu", "N", int, "IP packet size in bytes")
+    add(link, "cc", "NAME")
+    scale = made.add_argument_group("scale")
+    add(scale, "dilation", "K", float)
+    add(scale, "byte-scale", "S", float)
+    how = made.add_argument_group("how it runs")
+    add(how, "seed", "N", int)
+    add(how, "repeat", "N", int)
+    add(how, "deadline", "TIME")
+    how.add_argument("--verify", action="store_true", help="real sums and checksums on the payload")
+    how.add_argument("--pcap", metavar="PORT[,PORT]", help="capture these ports into DIR/PORT.pcap")
+    how.add_argument("--cli", action="store_true", help="Mininet's command line on the fabric instead of the workload")
+    how.add_argument("--dry-run", action="store_true", help="print the plan and check all input; needs no root")
+    result = made.add_argument_group("results")
+    result.add_argument("--out", metavar="DIR", help=f"where the result bundle goes (default: {DEFAULT_OUT}/DATE-TIME)")
+    result.add_argument("--force", action="store_true", help="replace an earlier bundle in DIR")
+    result.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    made.add_argument("--schema", action=_Schema, nargs=0,
+                      help="print the JSON schema of experiment files and exit")
+    made.add_argument("--version", action="version", version=f"emulator {__version__}")
+    return made
+
+
+def parse(argv: list[str], default_file: str, now: str) -> Invocation:
+    """From arguments to an Invocation; BadInput with one sentence for anything wrong.
+
+    default_file is the experiment that runs when neither file nor topology nor workload is named;
+    `now` names the default result folder.
+    """
+    given = vars(parser().parse_args(_joined(argv)))
+    for name in ("out", "pcap", "experiment"):
+        if given.get(name) == "":
+            raise BadInput(f"{name if name == 'experiment' else f'--{name}'} is an empty name.")
+    invocation = {key: given.pop(key, default) for key, default in
+                  (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
+    file = given.pop("experiment", None)
+    if file is None and not {"topology", "workload"} & set(given):
+        file = default_file
+    if "pcap" in given:
+        given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
+    given = {option_name(key): value for key, value in given.items()}
+    values = read_file(file) if file else {}
+    overridden = set(given) & set(values.get("matrix") or {})
+    if overridden:
+        raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
+    values.update(given)
+    runs = expand(values, file or "the options")
+    out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"
+    if invocation["cli"] and len(runs) > 1:
+        raise BadInput("--cli works on one fabric, but the experiment has several runs.")
+    if invocation["cli"] and not sys.stdin:
+        raise BadInput("--cli needs standard input.")
+    return Invocation(runs=runs, out=out, **invocation)
+
+
+def _joined(argv: list[str]) -> list[str]:
+    """'--rate -5mbit' as '--rate=-5mbit': argparse would take a negative value for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined

@@ -1,0 +1,57 @@
+"""What a run brings back from the sandbox: raw records and counters, not yet judged or summarised."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from emulator.fabric.pcap import Captured
+from emulator.fabric.spec import Port
+from emulator.telemetry.counters import Snapshot
+from emulator.telemetry.packets import PacketRecord
+from emulator.telemetry.series import Recording
+from traffic.records import ConnectionKey, EngineResult
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Wall seconds until the fabric stood, until every path was proven, and for taking it down."""
+
+    up_s: float
+    ready_s: float
+    down_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run, as it happened.
+
+    started_s, ended_s: the replay (CLOCK_MONOTONIC). between: counters before and after it.
+    paths, return_paths: the nodes that each connection's data and its acknowledgements cross, by the
+    switches' own account. shaped_bps: interface -> rate of its HTB class as read back at the end, None
+    without one. link_faults: a sentence for each port that was not as configured at the end.
+    offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
+    no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
+    sentence where a switch's process died. error: why the run broke off, as (exit status, sentence).
+    """
+
+    setup: Setup | None = None
+    environment: Mapping[str, object] = field(default_factory=dict)
+    ports: tuple[Port, ...] = ()
+    engine: EngineResult | None = None
+    started_s: float = 0.0
+    ended_s: float = 0.0
+    recording: Recording | None = None
+    packets: PacketRecord | None = None
+    switch_failure: str = ""
+    between: Snapshot | None = None
+    paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)
+    return_paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)
+    shaped_bps: Mapping[str, float | None] = field(default_factory=dict)
+    link_faults: tuple[str, ...] = ()
+    offloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    packet_ins: int = 0
+    datapath_losses: Mapping[str, int] = field(default_factory=dict)
+    captures: tuple[Captured, ...] = ()
+    interrupted: bool = False
+    error: tuple[int, str] | None = None
+    log: str = ""

@@ -1,0 +1,46 @@
+"""Progress on stderr while a run works: a line a stage, and one line that renews itself on a terminal."""
+from __future__ import annotations
+
+import sys
+import time
+
+from emulator.units import show_time
+
+
+class Progress:
+    """Stages of a run with their durations. Silent when `quiet`."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live = sys.stderr.isatty() and not quiet
+        self._stage, self._since, self._shown = "", 0.0, 0.0
+
+    def stage(self, name: str) -> None:
+        """Begin a stage; the one before it is over."""
+        self.done()
+        self._stage, self._since = name, time.monotonic()
+        if self._live:
+            self._say(f"\r\x1b[K  {name} …")
+
+    def update(self, text: str) -> None:
+        """Say where a long stage is; on a pipe at most every 10 seconds."""
+        now = time.monotonic()
+        if self._quiet or (not self._live and now - self._shown < 10.0):
+            return
+        self._shown = now
+        self._say(f"\r\x1b[K  {self._stage}: {text}" if self._live else f"  {self._stage}: {text}\n")
+
+    def done(self) -> None:
+        """End the current stage with the time that it took."""
+        if self._stage and not self._quiet:
+            clear = "\r\x1b[K" if self._live else ""
+            self._say(f"{clear}  {self._stage} ({show_time(time.monotonic() - self._since)})\n")
+        self._stage = ""
+
+    def _say(self, text: str) -> None:
+        """Write at once; when the reader has gone, as `2>&1 | head` goes, the run goes on in silence."""
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except BrokenPipeError:
+            self._quiet = True

@@ -1,0 +1,227 @@
+"""What a person reads: the plan before a run, the result after it, the comparison of several.
+
+Works on plain data (a plan's lines, a summary as in summary.json); prints nothing by itself.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from emulator.results import Flow
+from emulator.units import show_rate, show_size, show_time
+
+Summary = Mapping[str, Any]
+MOST_FLOWS = 32
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """'87.5 %', or a dash where there is no value."""
+    return "-" if fraction is None else f"{100 * fraction:.{digits}f} %"
+
+
+def table(title: str, *columns: str) -> Table:
+    """A table as all of ours look: first column left, the rest right."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, min_width=len(title))
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+    return made
+
+
+def headline(summary: Summary) -> str:
+    """One line that says what ran."""
+    e, s = summary["experiment"], summary["setup"]
+    return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host link "
+            f"{show_rate(e['rate_bps'])} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
+            f"{e['switch']} switch · {e['routing']} · {e['cc']} · seed {e['seed']}")
+
+
+def _work(summary: Summary) -> Table:
+    w, f = summary["workload"], summary["flows"]
+    made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
+    made.add_row("completion of an iteration", _time(w["completion_s"]), show_time(w["ideal_s"]),
+                 percent(w["efficiency"]))
+    if w["busbw_bps"] is not None:
+        made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
+        made.add_row("bus bandwidth", show_rate(w["busbw_bps"]), "", "")
+    if w["goodput_bps"]:
+        made.add_row("goodput of all hosts (ideal: their links)", show_rate(w["goodput_bps"]),
+                     show_rate(w["host_links_bps"]), percent(w["host_links_share"]))
+    if not f["count"]:
+        return made
+    made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
+                 f"slowdown {f['slowdown_p50']:.2f}")
+    made.add_row("flow completion, 99th percentile", show_time(f["fct_p99_s"]), "",
+                 f"slowdown {f['slowdown_p99']:.2f}")
+    return made
+
+
+def _time(time_s: float | None) -> str:
+    return "-" if time_s is None else show_time(time_s)
+
+
+def _iterations(summary: Summary) -> Table | None:
+    iterations = summary["workload"]["iterations"]
+    if not any(i["compute_s"] for i in iterations):
+        return None
+    made = table("Iterations (mean over ranks)", "iteration", "time", "compute", "exposed communication",
+                 "network share")
+    for number, i in enumerate(iterations):
+        made.add_row(str(number + 1), show_time(i["time_s"]), show_time(i["compute_s"]),
+                     show_time(i["exposed_comm_s"]), percent(i["network_share"]))
+    return made
+
+
+def _links(summary: Summary) -> Table:
+    links = summary["links"]
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "mean up",
+                 "mean down", "peak")
+    for name, tier in links["by_tier"].items():
+        made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
+                     percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["utilisation_peak"]))
+    return made
+
+
+def _spread(summary: Summary) -> str:
+    """How evenly the uplinks and the highest switches were used."""
+    links = summary["links"]
+    if links["uplink_jain"] is None:
+        return ""
+    flows = " ".join(f"{name}:{count}" for name, count in links["connections_by_top_switch"].items())
+    return (f"Uplinks: Jain index {links['uplink_jain']:.3f}, busiest {links['uplink_max_over_mean']:.2f} times the "
+            f"mean. Connections over the top switches: {flows}")
+
+
+def _queues(summary: Summary, count: int = 6) -> Table:
+    made = table("Fullest queues (time-weighted)", "port", "p50", "p95", "p99", "max", "of limit", "delay p99",
+                 "drops")
+    ports = sorted(summary["queues"]["by_port"], key=lambda q: (-q["max_bytes"], -q["p99_bytes"]))
+    for q in ports[:count]:
+        made.add_row(q["port"], show_size(q["p50_bytes"]), show_size(q["p95_bytes"]), show_size(q["p99_bytes"]),
+                     show_size(q["max_bytes"]), percent(q["max_bytes"] / q["limit_bytes"], 0),
+                     show_time(q["delay_p99_s"]), str(q["dropped_packets"]))
+    return made
+
+
+def _loss(summary: Summary) -> str:
+    loss = summary["loss"]
+    return (f"Loss: {loss['dropped_packets']} packets dropped ({percent(loss['loss_rate'], 3)}), "
+            f"{loss['retransmitted_segments']} segments sent again, "
+            f"{percent(loss['ecn_marked_fraction'])} of ECN-capable packets marked")
+
+
+def _verdict(summary: Summary) -> Group:
+    fidelity = summary["fidelity"]
+    passed = fidelity["verdict"] == "pass"
+    made = table("Can the emulation be trusted?", "check", "value", "limit", "", "why")
+    made.columns[-1].justify = "left"
+    for check in fidelity["checks"]:
+        made.add_row(check["name"], _number(check["value"]), _number(check["limit"]),
+                     Text("ok", "green") if check["ok"] else Text("FAIL", "bold red"), check["why"])
+    line = Text("Verdict: ", "bold") + (
+        Text("pass", "bold green") if passed else
+        Text("FAIL. Do not quote these numbers; the failed checks say what to change.", "bold red"))
+    return Group(made, line)
+
+
+def _captures(summary: Summary) -> list[str]:
+    """What each capture holds, and what it does not."""
+    lines = []
+    for c in summary["captures"]:
+        lacks = [f"{c['dropped_packets']} more were not captured"] if c["dropped_packets"] else []
+        lacks += ["it ends early, having reached its largest size"] if c["full"] else []
+        lines.append("; ".join([f"Capture {c['file']}: {c['packets']} packets", *lacks]))
+    return lines
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else str(value)
+
+
+def _flows(flows: Sequence[Flow]) -> Table | None:
+    """Every message where they are few, as those of patterns and connection matrices are."""
+    measured = [flow for flow in flows if flow.measured]
+    if not 2 <= len(measured) <= MOST_FLOWS:
+        return None
+    made = table("Flows", "flow", "bytes", "start", "FCT", "ideal", "slowdown", "sent again", "path")
+    made.columns[-1].justify = "left"
+    for f in measured:
+        made.add_row(f"{f.src} to {f.dst}", show_size(f.bytes), show_time(f.start_s), show_time(f.fct_s),
+                     show_time(f.ideal_s), f"{f.slowdown:.2f}", str(f.retransmits), f.path)
+    return made
+
+
+def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
+    """The report of one run."""
+    parts: list[Any] = [Text(headline(summary)), "", _work(summary)]
+    iterations = _iterations(summary)
+    if iterations:
+        parts.append(iterations)
+    listed = _flows(flows)
+    if listed:
+        parts.append(listed)
+    if summary["links"]:
+        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
+    parts += [Text(line) for line in _captures(summary)]
+    parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
+    parts += [f"Note: {note}" for note in summary.get("notes", ())]
+    parts += [_verdict(summary), f"Result bundle: {out}"]
+    return Group(*parts)
+
+
+def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
+    """One line a run, for matrix and repeat."""
+    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of host links",
+                 "queue p99", "drops", "verdict")
+    for label, s in rows:
+        w, f, q = s["workload"], s["flows"], s["queues"]
+        if not q:
+            made.add_row(label, *["-"] * 8, s["fidelity"]["verdict"])
+            continue
+        goodput = "-" if w["goodput_bps"] is None else show_rate(w["goodput_bps"])
+        made.add_row(label, _time(w["completion_s"]), percent(w["efficiency"]), _time(f["fct_p50_s"]),
+                     _time(f["fct_p99_s"]), goodput, percent(w["host_links_share"]), show_size(q["p99_bytes"] or 0),
+                     str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
+    return made
+
+
+def spread(rows: Sequence[tuple[str, Summary]]) -> Table | None:
+    """Mean, standard deviation, least and most over the seeds of runs that differ in nothing else; and how
+    many connections all of them together put over each top switch. None where no two runs do.
+    """
+    alike: dict[str, list[Summary]] = {}
+    for label, summary in rows:
+        rest = " ".join(word for word in label.split() if not word.startswith("seed="))
+        alike.setdefault(rest, []).append(summary)
+    made = table("Over the seeds", "runs", "figure", "mean", "sd", "least", "most")
+    for label, summaries in alike.items():
+        for key, show_value in (("completion_s", show_time), ("efficiency", percent), ("host_links_share", percent)):
+            values = [s["workload"][key] for s in summaries if s["workload"][key] is not None]
+            if len(values) > 1:
+                figures = (mean(values), stdev(values), min(values), max(values))
+                made.add_row(f"{label} ({len(values)} seeds)".strip(), key, *map(show_value, figures))
+        over: Counter[str] = Counter()
+        for s in summaries:
+            over.update(s["links"]["connections_by_top_switch"] if s["links"] else {})
+        if len(summaries) > 1 and over:
+            made.add_row(label, "connections over " + " ".join(f"{name}:{n}" for name, n in over.items()))
+    return made if made.row_count else None
+
+
+def show(renderable: Any, stream: Any = None) -> None:
+    """Print to the terminal; a pipe or a narrow window gets at least 100 columns, so no cell is cut."""
+    # without markup and emoji: a file called [x] or :100: is printed as it is called
+    plain = {"file": stream, "highlight": False, "markup": False, "emoji": False}
+    console = Console(**plain)
+    if console.width < 100 or not console.is_terminal:
+        console = Console(**plain, width=max(console.width, 120))
+    console.print(renderable)

@@ -1,0 +1,268 @@
+"""`python -m emulator.run`: from arguments to exit status. The only module that knows all others."""
+from __future__ import annotations
+
+import datetime
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
+from emulator.asic.build import object_path, sources
+from emulator.asic.cc import BPF_ALGORITHMS
+from emulator.asic.libbpf import supported as asic_supported
+from emulator.bundle import Bundle
+from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
+from emulator.experiment import dump
+from emulator.fidelity import Check, Verdict, judge
+from emulator.observe import observe
+from emulator.outcome import Outcome
+from emulator.plan import SWITCHES, Plan, resolve
+from emulator.sandbox_mounts import check_kept
+from emulator.telemetry.series_io import write_links, write_queues
+from traffic.load import pairs
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_FILE = ROOT / "labs" / "default.yaml"
+BUILD_ALLOWANCE_S = 300.0
+COMMAND_LINE_S = 7 * 86400.0  # whoever types ends it; this only ends what was forgotten
+NOTHING_TO_JUDGE = Verdict("fail", (Check("complete", 0, 1, False, "the run broke off before it was measured"),))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status of the command; every expected failure is one sentence on stderr."""
+    try:
+        return _main(sys.argv[1:] if argv is None else argv)
+    except EmulatorError as error:
+        print(f"emulator: {_one_line(error)}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("emulator: interrupted.", file=sys.stderr)
+        return Interrupted.exit_status
+
+
+def _main(argv: list[str]) -> int:
+    now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    asked = options.parse(argv, str(DEFAULT_FILE), now)
+    machine.require_mininet()
+    plans = [resolve(label, experiment, *_switch(experiment.switch)) for label, experiment in asked.runs]
+    target = Bundle(asked.out, asked.force)
+    check_kept([Path(os.path.realpath(target.path))])
+    folders = [target] if len(plans) == 1 else [_folder(target, plan, asked.force) for plan in plans]
+    if asked.dry_run:
+        for plan in plans:
+            _show(dryrun.describe(plan))
+        return 0
+    _require(plans)
+    target.create()
+    mode = "cli" if asked.cli else "quiet" if asked.quiet else "run"
+    status, rows = 0, []
+    with _stoppable() as stops:
+        for plan, folder in zip(plans, folders):
+            folder.create()
+            stops.held = False
+            try:
+                if not asked.quiet:
+                    name = plan.label or plan.workload.name
+                    print(f"{name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
+                outcome = _run(plan, folder, mode)
+            except KeyboardInterrupt:  # before the sandbox stood
+                outcome = Outcome(interrupted=True)
+            stops.held = True
+            if asked.cli:
+                _keep(folder, plan, outcome)
+                return _status(outcome, 0)
+            summary = _write(folder, plan, outcome)
+            rows.append((plan.label, summary))
+            _show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
+            if stops.came:
+                outcome = replace(outcome, interrupted=True)
+            status = max(status, _status(outcome, _judged(summary)), key=_severity)
+            if outcome.interrupted:
+                print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
+                break
+        if len(plans) > 1:
+            _show(report.comparison(rows))
+            over_seeds = report.spread(rows)
+            if over_seeds:
+                _show(over_seeds)
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+                {"label": label, **summary} for label, summary in rows]}))
+    return status
+
+
+def _one_line(error: EmulatorError) -> str:
+    """Bad input is one line, even where a name that was typed is not; other errors may show a log's tail."""
+    return " ".join(str(error).split("\n")) if isinstance(error, BadInput) else str(error)
+
+
+def _show(renderable: Any) -> None:
+    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
+    try:
+        report.show(renderable)
+    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Stops:
+    """What signals that ask to stop do while no sandbox runs (one that runs obeys them itself): they raise
+    KeyboardInterrupt, but while `held`, when files are being written, they only leave word in `came`.
+    """
+
+    def __init__(self) -> None:
+        self.held = self.came = False
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        if not self.held:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+@contextmanager
+def _stoppable() -> Iterator[_Stops]:
+    stops = _Stops()
+    old = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield stops
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _switch(kind: str) -> tuple[str, str]:
+    """(switch, datapath) that this machine will use; `auto` takes the fastest that it supports."""
+    if kind not in SWITCHES:
+        raise BadInput(f'there is no switch "{kind}"{nearest(kind, SWITCHES)}.')
+    if kind != "ovs":
+        reason = _asic_lacks() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
+        if reason is None:
+            return "bpf", "bpf"
+        if kind == "bpf":
+            raise MachineLacks(f"--switch bpf does not work here: {reason}")
+    return "ovs", "system" if machine.kernel_datapath() else "netdev"
+
+
+def _asic_lacks() -> str | None:
+    """Why this machine cannot run the bpf switch, as a sentence; None where it can."""
+    if not all(object_path(path.name.removesuffix(".bpf.c")).exists() for path in sources()):
+        return "its programs are not compiled; run: python -m emulator.asic.build."
+    return asic_supported()
+
+
+def _require(plans: list[Plan]) -> None:
+    """Everything that a run needs of the machine, before anything starts."""
+    machine.require_root()
+    if any(plan.experiment.switch == "auto" and plan.switch == "ovs" for plan in plans):
+        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {_asic_lacks()}",
+              file=sys.stderr)
+    if any(plan.switch == "ovs" for plan in plans):
+        machine.require_programs(machine.OVS_PROGRAMS)
+    machine.require_programs(["mnexec"])
+    if any(plan.experiment.pcap for plan in plans):
+        machine.require_programs(["tcpdump"])
+    machine.require_qdiscs(["htb", "bfifo"])
+    for plan in plans:
+        if not (plan.experiment.cc in BPF_ALGORITHMS and asic_supported() is None):
+            machine.require_congestion_control(plan.experiment.cc)
+    machine.require_open_files(max(map(_open_files, plans)))
+
+
+def _open_files(plan: Plan) -> int:
+    """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
+    and a namespace for each host, and Open vSwitch's two for each of its ports."""
+    connections = len(pairs(plan.workload.schedule))
+    ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
+    return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
+
+
+def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
+    """The folder of one run of several: its label with nothing that a path could trip over."""
+    name = "".join(c if c.isascii() and c.isalnum() or c in "=.-" else "_" for c in plan.label)
+    return Bundle(str(target.path / name), force)
+
+
+def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
+    """Run one plan in a sandbox of its own; what it brought back, or an Outcome that says why not."""
+    memory = os.memfd_create("outcome")
+    try:
+        failure: tuple[int, str] | None = None
+        try:
+            status = sandbox.run_in_sandbox(
+                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
+                pickle.dumps(plan),
+                deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
+                keep=[folder.path], pass_fds=[memory],
+                interactive=mode == "cli")
+        except Unfinished as late:
+            status, failure = late.exit_status, (late.exit_status, str(late))
+        with os.fdopen(os.dup(memory), "rb") as file:
+            file.seek(0)
+            content = file.read()
+    finally:
+        os.close(memory)
+    if content and not failure:
+        outcome = pickle.loads(content)  # written by our own child
+        return replace(outcome, interrupted=outcome.interrupted or status == Interrupted.exit_status)
+    if status == Interrupted.exit_status:
+        return Outcome(interrupted=True, error=(status, "The run was interrupted before it had results."))
+    nothing = f"The run ended with status {status} and brought nothing back; what it printed above says why."
+    return Outcome(error=failure or (status or 1, nothing))
+
+
+def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """All files of the bundle; returns the summary."""
+    _keep(folder, plan, outcome)
+    seen = observe(plan, outcome)
+    verdict = judge(seen) if seen else NOTHING_TO_JUDGE
+    listed = results.flows(plan, outcome)
+    summary = results.summarise(plan, outcome, verdict, listed)
+    folder.write("flows.csv", bundle.csv_text(results.FLOW_COLUMNS, results.message_rows(listed)))
+    if outcome.engine:
+        hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
+        folder.write("timeline.json", timeline.trace(
+            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+    if outcome.recording:
+        series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
+        for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
+            writer(folder.path / name, series, outcome.started_s)
+            folder.adopt(name)
+    folder.write(bundle.SUMMARY, bundle.json_text(summary))
+    return summary
+
+
+def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:
+    """What every run leaves, measured or not: how to repeat it, what it said, what was captured."""
+    folder.write("experiment.yaml", dump(plan.resolved))
+    folder.write("log.txt", outcome.log)
+    for captured in outcome.captures:
+        folder.adopt(captured.file.name)
+
+
+def _status(outcome: Outcome, judged: int) -> int:
+    """Interrupted before broken before `judged`: the first reason for which a number is not one."""
+    if outcome.interrupted:
+        return Interrupted.exit_status
+    if outcome.error:
+        print(f"emulator: {outcome.error[1]}", file=sys.stderr)
+        return outcome.error[0]
+    return judged
+
+
+def _judged(summary: dict[str, Any]) -> int:
+    """The exit status of a run that came to its end, by its results."""
+    if summary["workload"]["stuck"]:
+        return Unfinished.exit_status
+    return 0 if summary["fidelity"]["verdict"] == "pass" else Untrusted.exit_status
+
+
+def _severity(status: int) -> int:
+    return [0, Untrusted.exit_status, Unfinished.exit_status].index(status) if status in (0, 4, 5) else 100 + status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Experiment files: the names of the command line, all combinations of a matrix, a schema that is true."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.errors import BadInput
+from emulator.experiment import Experiment, ExperimentFile, dump, expand, make, read_file, schema
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "experiment.schema.json"
+WORDS = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\x85\u2028\u2029\ufeff"), max_size=15)
+EXPERIMENTS = st.builds(
+    Experiment, topology=WORDS, switch=WORDS, routing=WORDS, workload=WORDS, rate=WORDS, buffer=WORDS,
+    cc=WORDS, deadline=WORDS, mtu=st.integers(576, 9000), seed=st.integers(0, 2**32 - 1), repeat=st.integers(1, 1000),
+    dilation=st.floats(1, 1e9), byte_scale=st.floats(1, 1e9), verify=st.booleans(),
+    pcap=st.lists(WORDS, max_size=3).map(tuple))
+
+
+@settings(max_examples=50, deadline=None)
+@given(EXPERIMENTS)
+def test_a_dumped_experiment_is_the_same_when_read_again(tmp_path_factory: pytest.TempPathFactory,
+                                                         experiment: Experiment) -> None:
+    file = tmp_path_factory.mktemp("dump") / "e.yaml"
+    file.write_text(dump(experiment))
+    assert make(read_file(str(file))) == experiment
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.dictionaries(st.sampled_from(["mtu", "seed", "cc", "routing", "byte-scale"]),
+                       st.lists(st.integers(600, 700), min_size=1, max_size=3, unique=True)))
+def test_a_matrix_runs_every_combination_once(matrix: dict[str, list[int]]) -> None:
+    runs = expand({"matrix": matrix})
+    count = 1
+    for listed in matrix.values():
+        count *= len(listed)
+    assert len(runs) == count == len({label for label, _ in runs})
+    for label, experiment in runs:
+        values = experiment.model_dump(by_alias=True)
+        for word in label.split():
+            name, value = word.split("=")
+            assert float(values[name]) == float(value) and int(value) in matrix[name]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 1000), st.integers(0, 2**32 - 1000))
+def test_repeats_take_the_seeds_that_follow(repeat: int, seed: int) -> None:
+    runs = expand({"repeat": repeat, "seed": seed})
+    assert [experiment.seed for _, experiment in runs] == list(range(seed, seed + repeat))
+    assert {experiment.repeat for _, experiment in runs} == {1}
+
+
+def test_files_are_found_beside_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = tmp_path / "lab"
+    inside.mkdir()
+    for name in ("own.cm", "my.py", "star", "pairs"):
+        (inside / name).write_text("x")
+    (inside / "e.yaml").write_text("topology: my.py:Fabric:k=4\nworkload: own.cm\n"
+                                   "matrix: {workload: [own.cm, 'hedera:pairs', 'pattern:stride=1', none.cm]}\n")
+    monkeypatch.chdir(tmp_path)
+    values = read_file("lab/e.yaml")
+    assert values["topology"] == "lab/my.py:Fabric:k=4"
+    assert values["workload"] == "lab/own.cm"
+    assert values["matrix"]["workload"] == ["lab/own.cm", "hedera:lab/pairs", "pattern:stride=1", "none.cm"]
+    (inside / "e.yaml").write_text("topology: star\n")
+    assert read_file("lab/e.yaml")["topology"] == "star", "a name of the catalogue, not the file beside it"
+
+
+def test_the_schema_in_the_documents_is_the_one_in_force() -> None:
+    document, made = json.loads(DOCUMENT.read_text()), schema()
+    assert document["$schema"] == made["$schema"] and not document["additionalProperties"]
+    assert list(document["properties"]) == list(made["properties"]), "run: python -m emulator.run --schema"
+    for name, described in made["properties"].items():
+        for key in ("type", "default", "description", "minimum", "maximum", "exclusiveMaximum"):
+            assert document["properties"][name].get(key) == described.get(key), (name, key)
+
+
+def test_the_schema_has_every_option_of_a_file_by_its_written_name() -> None:
+    names = {field.alias or key for key, field in ExperimentFile.model_fields.items()}
+    assert set(schema()["properties"]) == names and "byte-scale" in names
+
+
+def test_values_are_not_guessed() -> None:
+    for values in ({"topology": ["a"]}, {"rate": None}, {"cc": True}, {"mtu": True}, {"pcap": "h1-eth0"}):
+        with pytest.raises(BadInput, match=next(iter(values))):
+            make(values)

@@ -1,0 +1,79 @@
+"""The plan: everything resolved, so that nothing is left to chance or to the place where it runs."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.capacity import BUSY_LIMIT
+from emulator.errors import BadInput
+from emulator.dryrun import describe, headline
+from emulator.experiment import dump, make, read_file
+from emulator.plan import LEAST_DEADLINE_S, resolve
+from emulator.report import show
+from tests.outcomes import plan, refusal
+from topologies.graph import interface
+
+
+@settings(max_examples=25, deadline=None)
+@given(rate=st.floats(8e3, 1e9), buffer=st.one_of(st.just("auto"), st.floats(2e-3, 9).map("{}s".format)),
+       mtu=st.sampled_from([576, 1500, 9000]))
+def test_what_was_resolved_resolves_to_itself(rate: float, buffer: str, mtu: int) -> None:
+    asked = {"topology": "star:hosts=2", "workload": "pattern:pair=0-1", "rate": f"{rate}bit", "mtu": mtu}
+    try:
+        first = plan(**asked, buffer=buffer)
+    except BadInput as error:
+        assert "not even one frame" in str(error) or "2 GiB" in str(error)
+        return
+    again = resolve("", first.resolved, first.switch, first.datapath)
+    assert again.resolved == first.resolved
+    assert again.wire == first.wire and again.deadline_s == first.deadline_s
+    assert again.workload == first.workload and again.fabric == first.fabric
+
+
+def test_a_resolved_experiment_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.cm").write_text("Nodes 4\nConnections 1\n0->1 start 0 size 10000\n")
+    made = plan(topology="star:hosts=4", workload="two.cm", rate="auto")
+    Path("e.yaml").write_text(dump(made.resolved))
+    monkeypatch.chdir("/")
+    again = resolve("", make(read_file(str(tmp_path / "e.yaml"))), made.switch, made.datapath)
+    assert "auto" not in (again.experiment.rate, again.experiment.buffer, again.experiment.deadline,
+                          again.experiment.switch)
+    assert again.workload.schedule == made.workload.schedule and again.wire == made.wire
+
+
+@pytest.mark.parametrize("topology", ["fat-tree:k=4", "leaf-spine:leaves=2,spines=2,hosts=2", "star:hosts=4"])
+def test_auto_finds_a_rate_that_fits(topology: str) -> None:
+    made = plan(topology=topology, workload="pattern:stride=1", rate="auto")
+    assert made.capacity.fits and made.capacity.busy <= BUSY_LIMIT and made.wire.rate_bps >= 1000
+
+
+def test_the_deadline_follows_the_ideal_and_can_be_given() -> None:
+    assert plan(workload="pattern:stride=1,bytes=10kB").deadline_s == LEAST_DEADLINE_S
+    long = plan(workload="pattern:stride=1,bytes=100MB")
+    assert long.deadline_s == pytest.approx(10 * long.ideal.ideal_s)
+    assert plan(deadline="90ms").deadline_s == pytest.approx(0.09)
+
+
+def test_every_port_can_be_captured_and_no_other() -> None:
+    graph = plan().graph
+    names = [interface(node, number) for node, ports in graph.neighbours.items() for number in ports]
+    assert plan(pcap=tuple(names)).experiment.pcap == tuple(names)
+    assert "did you mean" in refusal(pcap=("l1-eth0",)) and '"l1-eth0"' in refusal(pcap=("l1-eth0",))
+
+
+def test_bytes_are_conserved_in_the_plan() -> None:
+    made = plan(workload="pattern:stride=2,bytes=100kB")
+    assert made.tier_bytes["host-leaf"] == 2 * made.workload.schedule.bytes_sent == 2 * 4 * 100_000
+
+
+def test_the_dry_run_says_what_matters(capsys: pytest.CaptureFixture) -> None:
+    made = plan(workload="allreduce:algorithm=ring,bytes=1MB", rate="200mbit")
+    show(describe(made))
+    said = capsys.readouterr().out
+    for words in ("4 hosts", "200 Mb/s", "closed form", "host-leaf", "does NOT fit", "95th percentile"):
+        assert words in said
+    assert "userspace" in headline(made)

@@ -1,0 +1,80 @@
+"""What --workload knows, in words: for --help and the README."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traffic.collective_specs import ALGORITHMS
+
+
+@dataclass(frozen=True)
+class WorkloadHelp:
+    """One form of --workload. `parameters` are (key, meaning with unit, default)."""
+
+    name: str
+    meaning: str
+    parameters: tuple[tuple[str, str, str], ...]
+    example: str
+
+
+_REPEAT = (("iterations", "measured iterations", "1"), ("warmup", "iterations before them, not counted", "1"))
+_SPREAD = (("slices", "messages that a chunk is cut into, so that a step starts before the last ends",
+            "1; what passes data on: several, none under 8 frames"),
+           ("channels", "connections per pair of ranks, each with its share of the bytes", "1"))
+_PLACEMENT = ("placement", "linear: rank r on host r; random: seeded by --seed", "linear")
+_RANKS = (("ranks", "number of ranks, one a host", "all hosts"), _PLACEMENT)
+_PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
+             ("activation", "bytes per microbatch between two stages, each way",
+              "a quarter of a forward pass"),
+             ("forward", "time of a stage's forward pass per microbatch", "an iteration of about 10 s"),
+             ("backward", "time of its backward pass", "twice forward"), _PLACEMENT)
+
+
+def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],
+                example: str = "bytes=1MB") -> WorkloadHelp:
+    algorithms = tuple(ALGORITHMS[name])
+    return WorkloadHelp(name, meaning, (
+        ("algorithm", " | ".join(algorithms), algorithms[0]),
+        ("bytes", size, "auto: an iteration ideally takes 10 s"), *more, *_RANKS, *_SPREAD, *_REPEAT),
+        f"{name}:{example}")
+
+
+WORKLOADS: tuple[WorkloadHelp, ...] = (
+    _collective("allreduce", "every rank ends with the sum of all ranks' buffers", "buffer of each rank",
+                ("levels", "hierarchical: 2 racks, 3 racks and pods", "2"),
+                example="algorithm=ring,bytes=1MB,ranks=16"),
+    _collective("reducescatter", "each rank ends with its chunk of the sum", "buffer of each rank"),
+    _collective("allgather", "every rank ends with the chunks of all ranks", "all chunks together"),
+    _collective("broadcast", "every rank ends with rank 0's buffer", "buffer of each rank"),
+    _collective("reduce", "rank 0 ends with the sum of all buffers", "buffer of each rank"),
+    _collective("alltoall", "each rank sends a block to every other", "all blocks of a rank together"),
+    _collective("sendrecv", "each rank sends to the next", "message of each rank"),
+    _collective("parameterserver", "workers push gradients to servers and pull the sum",
+                "gradients of a worker",
+                ("servers", "the first ranks, each with a share of the sum", "a quarter of the ranks"),
+                ("colocated", "yes: servers are workers too; no", "no"), example="bytes=1MB,servers=4"),
+    WorkloadHelp("barrier", "no rank ends before all have started", (*_RANKS, *_REPEAT), "barrier:ranks=16"),
+    WorkloadHelp("pipeline", "a pipeline of stages in 1F1B order",
+                 (("stages", "pipeline stages, one rank each", "4"), *_PIPELINE, *_REPEAT),
+                 "pipeline:stages=4,microbatches=8,activation=100kB,forward=50ms,backward=100ms"),
+    WorkloadHelp("training", "data-parallel replicas of a pipeline, then a ring all-reduce of each stage's "
+                 "gradients; rank = stage * replicas + replica",
+                 (("stages", "pipeline stages", "4"),
+                  ("replicas", "data-parallel replicas", "hosts / stages"),
+                  *_PIPELINE, ("gradient", "bytes of a stage's gradients", "half as long as the computing"),
+                  *_SPREAD, *_REPEAT),
+                 "training:stages=4,replicas=4,microbatches=8,gradient=1MB"),
+    WorkloadHelp("pattern", "one flow per pair of hosts, all at once; one of stride, pair, incast, "
+                 "random-bijection",
+                 (("stride", "host x sends to host x + N", ""),
+                  ("pair", "A-B: host A sends to host B, from 0", ""),
+                  ("incast", "the first N hosts send to the last", ""),
+                  ("random-bijection", "a permutation seeded by --seed, none to itself; no value", ""),
+                  ("bytes", "of each pair", "the busiest host link has 10 s of work"),
+                  ("flows", "connections per pair that share its bytes", "1"),
+                  _REPEAT[0], (*_REPEAT[1][:2], "0")),
+                 "pattern:stride=4"),
+    WorkloadHelp("hedera", "a traffic pattern file of Hedera (NSDI'10); its sizes are scaled so that the "
+                 "busiest host link has 10 s of work", (), "hedera:FILE"),
+    WorkloadHelp("FILE.cm", "an htsim connection matrix with triggers; node n is host n, starts are "
+                 "multiplied by the dilation", (), "incast.cm"),
+)

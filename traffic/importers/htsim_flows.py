@@ -1,0 +1,100 @@
+"""An htsim connection matrix as a schedule: node n is host n, each flow a connection of its own."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from emulator.errors import BadInput
+from traffic.importers.htsim import ConnectionMatrix, Flow
+from traffic.importers.text import slip
+from traffic.program import Program
+from traffic.schedule import Workload
+
+PHASE = "flow"
+
+
+def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0,
+                byte_scale: float = 1.0) -> Workload:
+    """One message a flow; starts are multiplied by `dilation`, sizes divided by `byte_scale`.
+
+    A send_done_trigger fires when the last byte is acknowledged, a recv_done_trigger when it has
+    arrived. The k-th flow that waits for a multishot starts when the k-th one (in file order) that
+    fires it is done; htsim takes them in order of completion, which a schedule cannot know.
+    """
+    _check_fabric(matrix, hosts)
+    nodes = sorted({node for flow in matrix.flows for node in (flow.source, flow.destination)})
+    rank = {node: r for r, node in enumerate(nodes)}
+    program = Program(len(nodes))
+    step = _steps(matrix)
+    ends: dict[tuple[int, str], tuple[int, int]] = {}  # (line of the flow, end) -> (rank, operation)
+    connections: dict[tuple[int, int], int] = {}
+    for flow in matrix.flows:
+        a, b = rank[flow.source], rank[flow.destination]
+        channel = connections.get((a, b), 0)
+        connections[a, b] = channel + 1
+        start_s = (flow.start_ps or 0.0) * 1e-12 * dilation
+        deps = (program.compute(a, start_s, (), "start", 0),) if start_s else ()
+        size_bytes = max(1, round(flow.size_bytes / byte_scale))
+        send, recv = program.message(a, b, size_bytes, deps=deps, channel=channel, phase=PHASE,
+                                     step=step[flow.line])
+        ends[flow.line, "send"], ends[flow.line, "recv"] = (a, send), (b, recv)
+    for flow in matrix.flows:
+        if flow.trigger is not None:
+            r, index = ends[flow.line, "send"]
+            waits_for = tuple(ends[other.line, end] for other, end in _fires(matrix, flow))
+            program.ops[r][index] = replace(program.ops[r][index], triggers=waits_for)
+    return Workload(matrix.path, program.schedule("htsim"), tuple(nodes), notes=_notes(matrix))
+
+
+def _check_fabric(matrix: ConnectionMatrix, hosts: int) -> None:
+    for flow in matrix.flows:
+        for node in (flow.source, flow.destination):
+            if node >= hosts:
+                raise slip(matrix.path, flow.line, f"node {node} needs a host of that number, but the fabric "
+                                                   f"has {hosts} hosts (0 to {hosts - 1}).")
+    if matrix.failures:
+        first = matrix.failures[0]
+        raise BadInput(f"{matrix.path}:{first.line}: the file degrades {len(matrix.failures)} links, which a "
+                       "workload cannot do here; remove the failure lines and the Failures count.")
+
+
+def _fires(matrix: ConnectionMatrix, flow: Flow) -> list[tuple[Flow, str]]:
+    """The (flow, end) pairs that must be done before `flow` starts."""
+    fired = matrix.fired_by[flow.trigger]
+    if matrix.triggers[flow.trigger].kind != "multishot":
+        return fired
+    return [fired[matrix.starts[flow.trigger].index(flow)]]
+
+
+def _steps(matrix: ConnectionMatrix) -> dict[int, int]:
+    """Line of each flow -> how many flows come one after the other before it.
+
+    Flows in a circle of triggers, which the check of the schedule refuses, keep step 0.
+    """
+    step = {flow.line: 0 for flow in matrix.flows}
+    waits = {flow.line: len(_fires(matrix, flow)) if flow.trigger is not None else 0 for flow in matrix.flows}
+    followers: dict[int, list[Flow]] = {}
+    for flow in matrix.flows:
+        if flow.trigger is not None:
+            for other, _ in _fires(matrix, flow):
+                followers.setdefault(other.line, []).append(flow)
+    ready = [line for line, count in waits.items() if not count]
+    for line in ready:  # grows while it is walked
+        for follower in followers.get(line, ()):
+            step[follower.line] = max(step[follower.line], step[line] + 1)
+            waits[follower.line] -= 1
+            if not waits[follower.line]:
+                ready.append(follower.line)
+    return step
+
+
+def _notes(matrix: ConnectionMatrix) -> tuple[str, ...]:
+    notes = []
+    if any(flow.priority is not None for flow in matrix.flows):
+        notes.append(f"{matrix.path}: prio is left out; it orders the pulls of htsim's receivers, which TCP "
+                     "does not have.")
+    shared = [t.id for t in matrix.triggers.values()
+              if t.kind == "multishot" and len(matrix.fired_by.get(t.id, ())) > 1]
+    if shared:
+        notes.append(f"{matrix.path}: {len(shared)} multishot triggers (the first is {shared[0]}) have more "
+                     "than one flow that fires them; flows start in file order, not in order of completion.")
+    return tuple(notes)

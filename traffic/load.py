@@ -1,0 +1,90 @@
+"""Which links a schedule loads, if every switch splits evenly over its equal-cost next hops."""
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy
+
+from emulator.errors import BadInput
+from topologies.graph import Graph, Link
+from traffic.paths import Paths
+from traffic.schedule import Kind, Schedule
+from traffic.wire import Wire
+
+
+def pairs(schedule: Schedule) -> dict[tuple[int, int, int], int]:
+    """(source rank, destination rank, channel) -> bytes, in order of first use: the connections."""
+    found: dict[tuple[int, int, int], int] = {}
+    for rank, ops in enumerate(schedule.ranks):
+        for op in ops:
+            if op.kind is Kind.SEND:
+                key = (rank, op.peer, op.channel)
+                found[key] = found.get(key, 0) + op.size_bytes
+    return found
+
+
+def traffic_matrix(schedule: Schedule) -> numpy.ndarray:
+    """Bytes from rank (row) to rank (column), int64."""
+    n = len(schedule.ranks)
+    matrix = numpy.zeros((n, n), dtype=numpy.int64)
+    for (source, destination, _), size_bytes in pairs(schedule).items():
+        matrix[source, destination] += size_bytes
+    return matrix
+
+
+def link_bytes(schedule: Schedule, placement: tuple[int, ...], paths: Paths) -> numpy.ndarray:
+    """Payload bytes over each link, shape (largest link index + 1, 2): column 0 a -> b, column 1 b -> a."""
+    graph = paths.graph
+    into: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for (source, destination, _), size_bytes in pairs(schedule).items():
+        a, b = (graph.hosts[placement[rank]].name for rank in (source, destination))
+        if a != b:
+            into[b][a] += size_bytes
+    load = numpy.zeros(2 * (1 + max((link.index for link in graph.links), default=-1)))
+    for destination, held in into.items():
+        towards = paths.towards(destination)
+        for source in held:
+            if source not in towards.hops:
+                raise BadInput(f"{graph.name}: there is no path from {source} to {destination}.")
+        for node in towards.farthest_first:
+            if held[node]:
+                share = held[node] / len(towards.hops[node])
+                for hop in towards.hops[node]:
+                    load[hop.link] += share
+                    held[hop.node] += share
+    return load.reshape(-1, 2)
+
+
+def tier_bytes(load: numpy.ndarray, graph: Graph) -> dict[str, float]:
+    """Payload bytes over all links of each tier, both directions."""
+    tiers: defaultdict[str, float] = defaultdict(float)
+    for link in graph.links:
+        tiers[link.tier] += float(load[link.index].sum())
+    return dict(tiers)
+
+
+@dataclass(frozen=True)
+class Busiest:
+    """The directed link that needs the most time for what it must carry."""
+
+    link: Link
+    source: str
+    destination: str
+    payload_bytes: float
+    time_s: float
+
+
+def busiest(load: numpy.ndarray, graph: Graph, wire: Wire) -> Busiest | None:
+    """The bound that any transport meets: the link whose data, headers and acknowledgements of the
+    data in the other direction take longest at its rate. None when nothing is carried.
+    """
+    worst = None
+    for link in graph.links:
+        for way, (source, destination) in enumerate(((link.a, link.b), (link.b, link.a))):
+            data, opposite = load[link.index, way], load[link.index, 1 - way]
+            frames = data * wire.frame_bytes / wire.payload_bytes + opposite * wire.ack_bytes_per_byte
+            time_s = float(8 * max(0.0, frames - wire.burst_bytes) / wire.link_rate_bps(link))
+            if data and (worst is None or time_s > worst.time_s * (1 + 1e-12)):
+                worst = Busiest(link, source, destination, float(data), time_s)
+    return worst

@@ -1,0 +1,78 @@
+"""Traffic patterns of the data-centre literature (Al-Fares et al., NSDI'10): finite flows, all at once.
+
+A pattern is a list of (source, destination) host indices; `flows` makes it a schedule.
+"""
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from emulator.errors import BadInput
+from traffic.program import Program, split
+from traffic.schedule import Schedule
+
+Pairs = list[tuple[int, int]]
+
+
+def stride(hosts: int, distance: int) -> Pairs:
+    """Host x sends to host x + distance (mod hosts)."""
+    if distance % hosts == 0:
+        raise BadInput(f"pattern stride={distance}: each of the {hosts} hosts would send to itself; "
+                       f"use 1 to {hosts - 1}.")
+    return [(x, (x + distance) % hosts) for x in range(hosts)]
+
+
+def pair(hosts: int, source: int, destination: int) -> Pairs:
+    """One flow between two hosts, counted from 0."""
+    for host in (source, destination):
+        if not 0 <= host < hosts:
+            raise BadInput(f"pattern pair={source}-{destination}: there is no host {host}; hosts are "
+                           f"0 to {hosts - 1}.")
+    if source == destination:
+        raise BadInput(f"pattern pair={source}-{destination}: a host cannot send to itself.")
+    return [(source, destination)]
+
+
+def incast(hosts: int, senders: int) -> Pairs:
+    """Hosts 0 to senders-1 all send to the last host."""
+    if not 1 <= senders <= hosts - 1:
+        raise BadInput(f"pattern incast={senders}: with {hosts} hosts there can be 1 to {hosts - 1} senders.")
+    return [(x, hosts - 1) for x in range(senders)]
+
+
+def random_bijection(hosts: int, seed: int) -> Pairs:
+    """Each host sends to one host and receives from one, never itself; uniform over such permutations."""
+    if hosts < 2:
+        raise BadInput("pattern random-bijection needs at least 2 hosts.")
+    rng = random.Random(f"bijection {seed}")
+    order = list(range(hosts))
+    # A shuffle has no fixed point with probability 1/e, so about three tries are needed; 1000
+    # failures in a row have probability 1e-199.
+    for _ in range(1000):
+        rng.shuffle(order)
+        if all(x != y for x, y in enumerate(order)):
+            return list(enumerate(order))
+    raise AssertionError("no permutation without fixed points in 1000 shuffles")
+
+
+def flows(name: str, pairs: Pairs, sizes_bytes: Sequence[int], connections: int = 1,
+          starts_s: Sequence[float] | None = None) -> tuple[Schedule, tuple[int, ...]]:
+    """(schedule, placement): flow i sends sizes_bytes[i] from starts_s[i] on (default 0).
+
+    Each flow is spread over `connections` connections of its own. There are as many ranks as hosts
+    in use, in host order; placement[r] is the host of rank r.
+    """
+    placement = tuple(sorted({host for pair in pairs for host in pair}))
+    rank = {host: r for r, host in enumerate(placement)}
+    program = Program(len(placement))
+    used: dict[tuple[int, int], int] = {}
+    for i, (source, destination) in enumerate(pairs):
+        a, b = rank[source], rank[destination]
+        start_s = starts_s[i] if starts_s else 0.0
+        deps = (program.compute(a, start_s, (), "start", 0),) if start_s else ()
+        for low, high in split(0, sizes_bytes[i], connections):
+            if low < high:
+                channel = used.get((a, b), 0)
+                used[a, b] = channel + 1
+                program.message(a, b, high - low, deps=deps, channel=channel, phase=name)
+    return program.schedule(name), placement

@@ -1,0 +1,122 @@
+"""The --workload option: from text to a Workload that is sized, placed and checked."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from emulator.errors import BadInput, nearest
+from emulator.specs import Spec, parse_spec
+from traffic import patterns
+from traffic.catalogue import WORKLOADS
+from traffic.check import check_schedule
+from traffic.collective_specs import ALGORITHMS, barrier, collective
+from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
+from traffic.importers.htsim import read_cm
+from traffic.importers.htsim_flows import cm_workload
+from traffic.placement import place
+from traffic.schedule import Workload
+from traffic.setting import Setting, count, duration, size, values
+from traffic.sizing import Figures, job, pattern_bytes, slices_for
+
+
+def resolve_workload(text: str, setting: Setting) -> Workload:
+    """The workload that `text` names, on this fabric; every slip is a BadInput of one sentence.
+
+    What comes back has passed `check_schedule`. Sizes that are left out make one iteration's ideal
+    time about ten seconds. The forms are in WORKLOADS.
+    """
+    if setting.dilation <= 0 or setting.byte_scale <= 0:
+        raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
+                       "more than zero.")
+    workload = _resolve(text.strip(), setting)
+    check_schedule(workload.schedule, setting.hosts)
+    return replace(workload, name=text.strip())
+
+
+def _resolve(text: str, setting: Setting) -> Workload:
+    name, _, rest = text.partition(":")
+    if name == "hedera":
+        return _hedera(rest, setting)
+    if text.endswith(".cm"):
+        return cm_workload(read_cm(text), setting.hosts, setting.dilation, setting.byte_scale)
+    if name == "pattern":
+        # the one key that needs no value
+        rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
+                        for item in rest.split(","))
+        return _pattern(parse_spec(f"{name}:{rest}", "workload"), setting)
+    spec = parse_spec(text, "workload")
+    if spec.name in ALGORITHMS:
+        return collective(spec, setting)
+    if spec.name == "barrier":
+        return barrier(spec, setting)
+    if spec.name in ("pipeline", "training"):
+        return _job(spec, setting)
+    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
+
+
+def _job(spec: Spec, setting: Setting) -> Workload:
+    """A pipeline, or data-parallel replicas of one."""
+    what, is_training = f"workload {spec.name}", spec.name == "training"
+    known = {"stages": count(f"{what}: stages", 1), "microbatches": count(f"{what}: microbatches", 1, 10_000),
+             "activation": size(f"{what}: activation", setting), "placement": str,
+             "forward": duration(f"{what}: forward", setting),
+             "backward": duration(f"{what}: backward", setting)}
+    if is_training:
+        known |= {"replicas": count(f"{what}: replicas", 1), "gradient": size(f"{what}: gradient", setting),
+                  "slices": count(f"{what}: slices", 1, 1024), "channels": count(f"{what}: channels", 1, 64)}
+    v = values(spec, known, {"stages": min(4, setting.hosts), "microbatches": 8, "warmup": 1,
+                             "placement": "linear", "channels": 1})
+    stages = v["stages"]
+    replicas = (v["replicas"] or max(1, setting.hosts // stages)) if is_training else 1
+    if stages * replicas < 2:
+        raise BadInput(f"{what}: one rank has nobody to send to; give it more stages or replicas.")
+    placement = place(v["placement"], stages * replicas, setting.hosts, setting.seed)
+    figures = Figures(v["activation"], v.get("gradient"), v["forward"], v["backward"])
+    filled = job(stages, replicas, v["microbatches"], figures, is_training, placement, setting)
+    slices = v.get("slices") or slices_for(filled.gradient_bytes // replicas // v["channels"], 4, setting)
+    schedule = filled.schedule(slices, v["channels"])
+    return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"])
+
+
+def _pattern(spec: Spec, setting: Setting) -> Workload:
+    what, hosts = "workload pattern", setting.hosts
+    kinds = ("stride", "pair", "incast", "random-bijection")
+    v = values(spec, {
+        "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
+        "random-bijection": _yes, "bytes": size(f"{what}: bytes", setting),
+        "flows": count(f"{what}: flows", 1, 1024)}, {"flows": 1, "warmup": 0})
+    given = [kind for kind in kinds if v[kind] is not None]
+    if len(given) != 1:
+        raise BadInput(f'{what} "{spec}" must name one of {", ".join(kinds)}, not {len(given)}.')
+    kind = given[0]
+    if kind == "stride":
+        pairs = patterns.stride(hosts, v["stride"])
+    elif kind == "pair":
+        pairs = patterns.pair(hosts, *v["pair"])
+    elif kind == "incast":
+        pairs = patterns.incast(hosts, v["incast"])
+    else:
+        pairs = patterns.random_bijection(hosts, setting.seed)
+    size_bytes = v["bytes"] or pattern_bytes(pairs, setting)
+    schedule, placement = patterns.flows(kind, pairs, [size_bytes] * len(pairs), v["flows"])
+    return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"])
+
+
+def _pair(text: str) -> tuple[int, int]:
+    source, dash, destination = text.partition("-")
+    if not (dash and source.isdecimal() and destination.isdecimal()):
+        raise BadInput(f'workload pattern: pair "{text}" is not two host numbers from 0, such as 0-2.')
+    return int(source), int(destination)
+
+
+def _yes(text: str) -> bool:
+    if text != "yes":
+        raise BadInput(f'workload pattern: random-bijection takes no value, not "{text}".')
+    return True
+
+
+def _hedera(path: str, setting: Setting) -> Workload:
+    if not path:
+        raise BadInput("workload hedera needs a file: hedera:FILE.")
+    lines = read_hedera(path)
+    pairs = hedera_pairs(path, lines, setting.graph)
+    return hedera_workload(path, lines, pairs, pattern_bytes(pairs, setting), setting.dilation)
