@@ -78,7 +78,8 @@ def provide(algorithm: str, run: str, swift: Swift | None = None) -> CongestionC
                            f"(it has {', '.join(available)}); try sudo modprobe tcp_{algorithm}.")
     name = f"{algorithm}_{run}"
     if not re.fullmatch("[A-Za-z0-9]+", run) or len(name) > len(_PLACEHOLDER):
-        raise BadInput(f'A congestion control cannot be called "{name}"; {len(_PLACEHOLDER)} letters at most.')
+        raise BadInput(f'A congestion control cannot be called "{name}"; '
+                       f"{len(_PLACEHOLDER)} letters and digits at most.")
     if algorithm == "swift" and swift is None:
         raise BadInput("swift needs a target delay.")
     path = object_path(algorithm)
@@ -97,11 +98,13 @@ def provide(algorithm: str, run: str, swift: Swift | None = None) -> CongestionC
 
 def _swift_settings(swift: Swift) -> bytes:
     if not 0 < swift.target_s < 1000 or not 0 <= swift.scaling_s < 1000:
-        raise BadInput(f"swift: a target of {swift.target_s} s with scaling {swift.scaling_s} s makes no sense.")
+        raise BadInput(f"swift: a target of {swift.target_s} s with scaling {swift.scaling_s} s "
+                       "makes no sense.")
     values = np.zeros((), _SWIFT_SETTINGS)
     values["target_us"], values["scaling_us"] = round(swift.target_s * 1e6), round(swift.scaling_s * 1e6)
     values["increase_q8"] = round(swift.increase * 256)
-    values["beta_q10"], values["max_decrease_q10"] = round(swift.beta * 1024), round(swift.max_decrease * 1024)
+    values["beta_q10"] = round(swift.beta * 1024)
+    values["max_decrease_q10"] = round(swift.max_decrease * 1024)
     return values.tobytes()
 
 

@@ -18,7 +18,7 @@ from emulator.asic.build import object_path
 from emulator.asic.gate import KICK, Gate
 from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
-                                   test_run)
+                                   tc_hook, test_run)
 from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput, EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES
@@ -52,7 +52,7 @@ class SwitchSite:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much room the tables of a fabric have, per switch: rules in force, groups, buckets of all groups."""
+    """Room in the tables, per switch: rules, groups, buckets of all groups; twice what is in force at once."""
 
     rules: int = 1024
     groups: int = 64
@@ -169,11 +169,13 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
     settings["classes"], settings["telemetry"] = classes, telemetry
     settings["netns"] = os.stat("/proc/self/ns/net").st_ino
     settings["ports"], settings["samples"], settings["sample_gap_ns"] = count, _SAMPLES, SAMPLE_GAP_NS
+    n, cpus = len(switches), os.sysconf("SC_NPROCESSORS_CONF")
+    settings["rule_counts"], settings["bucket_counts"] = n * sizes.rules, n * sizes.buckets
     constant = settings.tobytes()
-    n = len(switches)
     forward = open_object(object_path("forward"), settings=constant, max_entries={
         "ports": count, "drops": count, "switches": n, "flowlets": n * layout.FLOWLET_SLOTS,
-        "groups": n * sizes.groups + 1, "rule_counts": n * sizes.rules, "bucket_counts": n * sizes.buckets,
+        "groups": n * sizes.groups + 1, "rule_counts": cpus * n * sizes.rules,
+        "bucket_counts": cpus * n * sizes.buckets,
         "rules": 2 * n * sizes.rules})
     objects, maps = [forward], {name: forward.map(name) for name in (
         "ports", "drops", "switches", "groups", "rule_counts", "bucket_counts", "rules", "packet_ins")}
@@ -192,9 +194,12 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
     for index, switch in enumerate(switches):
         for port in switch.ports:
             chip.ports[port.ifindex] = _port_record(index, port, queueing, mtu)
-            tc_attach(port.ifindex, programs["forward"], INGRESS)
-            tc_attach(port.ifindex, programs["queue"], EGRESS)
-            chip.observe(port.ifindex)
+    for port in ports:
+        tc_hook(port.ifindex)
+    for port in ports:
+        tc_attach(port.ifindex, programs["forward"], INGRESS)
+        tc_attach(port.ifindex, programs["queue"], EGRESS)
+        chip.observe(port.ifindex)
     if telemetry:
         watch.attach("dequeued")
     return chip

@@ -43,18 +43,20 @@ class BpfDatapath:
         self.chip = chip
         self._switches = chip.maps["switches"].array(SWITCH)
         self._groups = chip.maps["groups"].array(GROUP)
-        self._rule_counts = chip.maps["rule_counts"].array(COUNT)
-        self._bucket_counts = chip.maps["bucket_counts"].array(COUNT)
+        n, rules, groups, buckets = len(chip.switches), chip.sizes.rules, chip.sizes.groups, chip.sizes.buckets
+        # one row a CPU
+        self._rule_counts = chip.maps["rule_counts"].array(COUNT).reshape(-1, n * rules)
+        self._bucket_counts = chip.maps["bucket_counts"].array(COUNT).reshape(-1, n * buckets)
         if self._switches["table"]["masks"].any():
             raise EmulatorError("The switches already have tables from another process; only the process "
                                 "that wrote them can change them.")
-        rules, groups, buckets = chip.sizes.rules, chip.sizes.groups, chip.sizes.buckets
         self._tables = {
             site.dpid: _Tables(index, site, Places("rules", index * rules, rules),
                                Places("groups", index * groups + 1, groups),
                                Places("buckets", index * buckets, buckets))
             for index, site in enumerate(chip.switches)}
-        self._owner = {port.ifindex: (site.dpid, port.number) for site in chip.switches for port in site.ports}
+        self._owner = {port.ifindex: (site.dpid, port.number)
+                       for site in chip.switches for port in site.ports}
         self._netlink = Netlink()
         self._links = LinkWatch(self._owner)
         self._packet_ins = RingBuffer(chip.maps["packet_ins"])
@@ -75,7 +77,8 @@ class BpfDatapath:
         entry = self._switches[own.index]
         self._forget_stale(own)
         generation = 1 - int(entry["generation"])
-        with own.rules.revision() as rules, own.groups.revision() as groups, own.buckets.revision() as buckets:
+        with (own.rules.revision() as rules, own.groups.revision() as groups,
+              own.buckets.revision() as buckets):
             counters = {rule.id: rules.place(rule.id) for rule in tables.rules}
             # a group that is in force is never written to: it gets a new place each time
             numbers = {group.id: groups.fresh(group.id) for group in tables.groups}
@@ -85,8 +88,8 @@ class BpfDatapath:
                                            for i, bucket in enumerate(group.buckets)], own.ifindexes)
                 for group in tables.groups}
             space = lay_out(tables.rules, 2 * own.index + generation, counters, own.ifindexes, numbers)
-        self._rule_counts[rules.added] = 0
-        self._bucket_counts[buckets.added] = 0
+        self._rule_counts[:, rules.added] = 0
+        self._bucket_counts[:, buckets.added] = 0
         for number, made in records.items():
             self._groups[number] = made
         self._put_in_force(own, entry, generation, space)
@@ -121,7 +124,7 @@ class BpfDatapath:
 
     @staticmethod
     def _count(counts: np.ndarray, place: int) -> Count:
-        return Count(int(counts[place]["packets"]), int(counts[place]["bytes"]))
+        return Count(int(counts["packets"][:, place].sum()), int(counts["bytes"][:, place].sum()))
 
     def ports(self, dpid: int) -> list[PortState]:
         """The ports with the kernel's own counters; drops are the switch's and the kernel's together."""

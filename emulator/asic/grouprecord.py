@@ -29,7 +29,8 @@ def mode_number(group: PipelineGroup) -> int:
         return SPRAY_RANDOM if group.random_spray else SPRAY_ROUND_ROBIN
     if group.mode == "least-queue":
         return LEAST_QUEUE_FLOWLET if group.flowlet_gap_s > 0 else LEAST_QUEUE
-    raise ValueError(f'group {group.id}: a bpf switch has no mode "{group.mode}"{nearest(group.mode, MODES)}.')
+    raise ValueError(f'group {group.id}: a bpf switch has no mode "{group.mode}"'
+                     f"{nearest(group.mode, MODES)}.")
 
 
 def record(group: PipelineGroup, switch_seed: int, counters: Sequence[int],
@@ -45,7 +46,8 @@ def record(group: PipelineGroup, switch_seed: int, counters: Sequence[int],
     if any(weight < 0 or weight > 0xFFFF for weight in weights):
         raise ValueError(f"group {group.id}: a weight of {weights} is outside 0 to 65535.")
     if not 0 <= group.flowlet_gap_s <= _MAX_GAP_S:
-        raise ValueError(f"group {group.id}: a gap of {group.flowlet_gap_s} s is outside 0 to {_MAX_GAP_S:g}.")
+        raise ValueError(f"group {group.id}: a gap of {group.flowlet_gap_s} s is outside "
+                         f"0 to {_MAX_GAP_S:g}.")
     made = np.zeros((), GROUP)
     made["mode"] = mode_number(group)
     made["seed"] = group_seed(group.seed, switch_seed)

@@ -23,7 +23,8 @@ SET_ETH_DST, SET_ETH_SRC, TO_CONTROLLER = 1, 2, 4
 (HASH, FLOWLET, SPRAY_ROUND_ROBIN, SPRAY_RANDOM, LEAST_QUEUE, LEAST_QUEUE_FLOWLET, FAILOVER) = range(7)
 
 SETTINGS = np.dtype([("classes", "<u4"), ("telemetry", "<u4"), ("netns", "<u4"), ("ports", "<u4"),
-                     ("samples", "<u4"), ("sample_gap_ns", "<u4")])
+                     ("samples", "<u4"), ("sample_gap_ns", "<u4"), ("rule_counts", "<u4"),
+                     ("bucket_counts", "<u4")])
 PORT = np.dtype([
     ("dev", "<u8"), ("leaf", "<u8", MAX_CLASSES), ("loss_in_q48", "<u8"), ("loss_out_q48", "<u8"),
     ("bytes_per_ns_q32", "<u8"), ("ns_per_byte_q16", "<u8"), ("number", "<u4"), ("in_use", "<u4"),
@@ -31,10 +32,10 @@ PORT = np.dtype([
     ("limit_bytes", "<u4", MAX_CLASSES), ("paused", "<u4"), ("pad", "<u4"), ("class_of_dscp", "u1", 64)])
 DROPS = np.dtype([("packets", "<u8", len(CAUSES)), ("packet_ins_lost", "<u8")])
 QUEUE = np.dtype([(name, "<u8") for name in (
-    "arrived_packets", "arrived_bytes", "ect_packets", "marked_packets", "lost_packets",
-    "oversize_packets", "sent_packets", "sent_bytes", "dropped_packets", "held_packets", "held_bytes",
-    "sojourn_sum_ns", "sojourn_max_ns", "chained_events", "depth_bytes", "depth_max_bytes",
-    "depth_byte_ns", "changed_ns", "sampled_ns", "sampled_bytes")] + [("sojourn", "<u4", SOJOURN_BINS)])
+    "depth_bytes", "depth_byte_ns", "changed_ns", "sampled_ns", "sampled_bytes", "arrived_packets",
+    "arrived_bytes", "ect_packets", "sojourn_sum_ns", "sojourn_max_ns", "chained_events", "depth_max_bytes",
+    "marked_packets", "lost_packets", "oversize_packets", "sent_packets", "sent_bytes", "dropped_packets",
+    "held_packets", "held_bytes")] + [("sojourn", "<u4", SOJOURN_BINS)])
 DEPARTURES = np.dtype([("last_ns", "<u8"), ("last_bytes", "<u4"), ("backlogged", "<u4"),
                        ("gap_deviation", "<u4", GAP_BINS)])
 SAMPLE = np.dtype([("time_ns", "<u8"), ("queue", "<u4"), ("depth_bytes", "<u4")])

@@ -141,12 +141,21 @@ def open_object(path: Path, **options) -> Object:
     return Object(path.name.removesuffix(".bpf.o"), image, **options)
 
 
-def tc_attach(ifindex: int, program_fd: int, where: int) -> None:
-    """Put a program on INGRESS or EGRESS of an interface (clsact, direct action), replacing ours."""
-    hook = TcHook(ctypes.sizeof(TcHook), ifindex, where, 0)
+def tc_hook(ifindex: int) -> None:
+    """Give an interface its clsact qdisc, if it has none.
+
+    Make the hooks of all ports before the first `tc_attach`: a hook takes its first program at once only
+    when an RCU grace period has passed since it was made (mini_qdisc_pair_swap, net/sched/sch_generic.c).
+    """
+    hook = TcHook(ctypes.sizeof(TcHook), ifindex, INGRESS | EGRESS, 0)
     status = library().bpf_tc_hook_create(byref(hook))
     if status and status != -errno.EEXIST:
         raise refused(f"interface {ifindex} takes no clsact qdisc", status)
+
+
+def tc_attach(ifindex: int, program_fd: int, where: int) -> None:
+    """Put a program on INGRESS or EGRESS of an interface that has its hook, replacing ours."""
+    hook = TcHook(ctypes.sizeof(TcHook), ifindex, where, 0)
     options = TcOptions(ctypes.sizeof(TcOptions), program_fd, _TC_REPLACE, 0, 1, 1)
     status = library().bpf_tc_attach(byref(hook), byref(options))
     if status:

@@ -36,13 +36,15 @@ class Queueing:
     def __post_init__(self) -> None:
         if len(self.classes) not in (1, MAX_CLASSES):
             raise BadInput(f"A port has 1 or {MAX_CLASSES} classes, not {len(self.classes)}.")
-        if len(self.class_of_dscp) != DSCPS or not all(0 <= c < len(self.classes) for c in self.class_of_dscp):
-            raise BadInput(f"class_of_dscp must give each of the {DSCPS} DSCPs a class below {len(self.classes)}.")
+        known = range(len(self.classes))
+        if len(self.class_of_dscp) != DSCPS or not all(each in known for each in self.class_of_dscp):
+            raise BadInput(f"class_of_dscp must give each of the {DSCPS} DSCPs a class below {len(known)}.")
         for number, traffic_class in enumerate(self.classes):
             if not 1 <= traffic_class.weight <= 100:
                 raise BadInput(f"The weight {traffic_class.weight} of class {number} is outside 1 to 100.")
             if traffic_class.mark_bytes is not None and not 0 < traffic_class.mark_bytes < 2**32:
-                raise BadInput(f"Class {number} marks above {traffic_class.mark_bytes} bytes; give more than 0.")
+                raise BadInput(f"Class {number} marks above {traffic_class.mark_bytes} bytes; "
+                               "give more than 0.")
 
 
 def one_queue(mark_bytes: int | None = None, pausable: bool = False) -> Queueing:

@@ -19,7 +19,8 @@ from dataclasses import replace
 from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput
 from emulator.fabric import rtnl
-from emulator.fabric.link import CLASS, H_ROOT, LEAF, ROOT, Shape, htb_root, leaf, read_class, read_kind, shape
+from emulator.fabric.link import (CLASS, H_ROOT, LEAF, ROOT, Shape, htb_root, leaf, read_class, read_kind,
+                                  shape)
 from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
 
 PARENT = 0x10100  # class 1:100, the port's rate where there are eight classes
@@ -35,7 +36,8 @@ _U32 = 2**32 - 1
 OPEN_BYTES_PER_S, OPEN_BURST_BYTES = 125_000_000_000, 1 << 20  # of a gate: never in the way
 
 
-def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
+def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
+                  queueing: Queueing) -> list[Message]:
     """What builds the queues of one port (an interface without a root qdisc).
 
     Raises BadInput for a rate or limit that cannot be shaped.
@@ -62,8 +64,8 @@ def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:
     strict = [number for number, each in enumerate(queueing.classes) if each.strict]
     heaviest = max(each.weight for each in queueing.classes)
     if heaviest * frame_bytes > _MAX_QUANTUM:
-        raise BadInput(f"A weight of {heaviest} with frames of {frame_bytes} bytes is more than HTB can serve; "
-                       f"give weights up to {_MAX_QUANTUM // frame_bytes}.")
+        raise BadInput(f"A weight of {heaviest} with frames of {frame_bytes} bytes is more than HTB can "
+                       f"serve; give weights up to {_MAX_QUANTUM // frame_bytes}.")
     return [(each.weight * frame_bytes, strict.index(number) if each.strict else min(len(strict), 7))
             for number, each in enumerate(queueing.classes)]
 
@@ -80,7 +82,8 @@ def _class(port: Shape, rate_bytes_per_s: int, prio: int) -> bytes:
     parms = spec(rate_bytes_per_s) + spec(ceil) + struct.pack(
         "=5I", burst, port.burst_ticks, port.quantum_bytes, 0, prio)
     return text(_TCA_KIND, "htb") + nest(
-        _TCA_OPTIONS, attribute(_HTB_PARMS, parms), attribute(_HTB_RATE64, struct.pack("=Q", rate_bytes_per_s)),
+        _TCA_OPTIONS, attribute(_HTB_PARMS, parms),
+        attribute(_HTB_RATE64, struct.pack("=Q", rate_bytes_per_s)),
         attribute(_HTB_CEIL64, struct.pack("=Q", ceil)))
 
 

@@ -132,7 +132,8 @@ class QueueTelemetry:
     """One measurement over a chip that was installed with telemetry; `start`, `drain` often, `finish`."""
 
     def __init__(self, chip: Chip) -> None:
-        self.keys = tuple(QueueKey(port, number) for port in chip.site.values() for number in range(chip.classes))
+        self.keys = tuple(QueueKey(port, number) for port in chip.site.values()
+                          for number in range(chip.classes))
         self._chip = chip
         self._rows = np.array([key.port.ifindex * chip.classes + key.traffic_class for key in self.keys])
         self._ports = np.array(list(chip.site))
@@ -169,8 +170,7 @@ class QueueTelemetry:
         self._observe()
         queues, drops, gaps = self._read()
         self.drain()
-        elapsed_ns = (end_s - self._start_s) * 1e9
-        totals = [self._queue_totals(key, now, before, elapsed_ns)
+        totals = [_queue_totals(key, now, before, self._start_s * 1e9, end_s * 1e9)
                   for key, now, before in zip(self.keys, queues, self._queues, strict=True)]
         ports = [_port_totals(self._chip.site[int(ifindex)], *rows)
                  for ifindex, *rows in zip(self._ports, drops, self._drops, gaps, self._gaps, strict=True)]
@@ -196,21 +196,25 @@ class QueueTelemetry:
         return DepthSamples(self.keys, self._start_s, end_s, found["time_ns"] / 1e9,
                             self._column[found["queue"]], found["depth_bytes"].copy(), self._lost)
 
-    @staticmethod
-    def _queue_totals(key: QueueKey, now: np.void, before: np.void, elapsed_ns: float) -> QueueTotals:
-        counts = {name: int(now[name]) - int(before[name]) for name in _COUNTED}
-        bins = now["sojourn"].astype(np.int64) - before["sojourn"]
-        left = int(bins.sum())
-        # the integral stands as of the last change; the depth has held since
-        return QueueTotals(
-            key, **counts, held_bytes=int(now["held_bytes"]),
-            depth_mean_bytes=(int(now["depth_byte_ns"]) - int(before["depth_byte_ns"])) / max(elapsed_ns, 1.0),
-            depth_max_bytes=int(now["depth_max_bytes"]),
-            timed_packets=left,
-            sojourn_mean_s=(int(now["sojourn_sum_ns"]) - int(before["sojourn_sum_ns"])) / left / 1e9
-            if left else float("nan"),
-            sojourn_p50_s=sojourn_percentile(bins, 50), sojourn_p99_s=sojourn_percentile(bins, 99),
-            sojourn_max_s=int(now["sojourn_max_ns"]) / 1e9 if left else float("nan"))
+
+def _queue_totals(key: QueueKey, now: np.void, before: np.void, start_ns: float, end_ns: float) -> QueueTotals:
+    counts = {name: int(now[name]) - int(before[name]) for name in _COUNTED}
+    bins = now["sojourn"].astype(np.int64) - before["sojourn"]
+    timed = int(bins.sum())
+    sojourn_ns = int(now["sojourn_sum_ns"]) - int(before["sojourn_sum_ns"])
+    area = _area(now, end_ns) - _area(before, start_ns)
+    return QueueTotals(
+        key, **counts, held_bytes=int(now["held_bytes"]), depth_mean_bytes=area / max(end_ns - start_ns, 1.0),
+        depth_max_bytes=int(now["depth_max_bytes"]), timed_packets=timed,
+        sojourn_mean_s=sojourn_ns / timed / 1e9 if timed else float("nan"),
+        sojourn_p50_s=sojourn_percentile(bins, 50), sojourn_p99_s=sojourn_percentile(bins, 99),
+        sojourn_max_s=int(now["sojourn_max_ns"]) / 1e9 if timed else float("nan"))
+
+
+def _area(queue: np.void, at_ns: float) -> float:
+    """Integral of the depth up to a moment: as of the last change, and what it has held since."""
+    held_ns = max(at_ns - int(queue["changed_ns"]), 0.0) if queue["changed_ns"] else 0.0
+    return int(queue["depth_byte_ns"]) + int(queue["depth_bytes"]) * held_ns
 
 
 def _port_totals(port: PortSite, drops: np.void, drops_before: np.void, gaps: np.void,

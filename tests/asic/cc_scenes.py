@@ -19,7 +19,8 @@ from tests.fabric.graphs import leaf_spine
 TCP_CONGESTION = 13
 
 
-def tcp_pair(client: str, server: str, address: str, port: int, name: str) -> tuple[socket.socket, socket.socket]:
+def tcp_pair(client: str, server: str, address: str, port: int,
+             name: str) -> tuple[socket.socket, socket.socket]:
     """A connection with congestion control `name` at both ends."""
     ends = []
     for host in (server, client):
@@ -42,7 +43,8 @@ def tcp_pair(client: str, server: str, address: str, port: int, name: str) -> tu
 def incast(algorithm: str, rate_bps: float, seconds: float, k_bytes: int | None, buffer_bytes: int,
            target_s: float | None = None, senders: int = 2, threaded: bool = True) -> dict:
     """`senders` hosts send one stream each to one host; its port's queue from the second second on."""
-    made = lab(leaf_spine(1, 1, senders + 1), rate_bps, buffer_bytes=buffer_bytes, queueing=one_queue(k_bytes))
+    made = lab(leaf_spine(1, 1, senders + 1), rate_bps, buffer_bytes=buffer_bytes,
+               queueing=one_queue(k_bytes))
     if threaded:
         thread_receive(port for port in made.fabric.ports if port.netns)
     cc = provide(algorithm, "test", Swift(target_s) if target_s else None)
@@ -69,20 +71,20 @@ def incast(algorithm: str, rate_bps: float, seconds: float, k_bytes: int | None,
             else:
                 got += len(key.fileobj.recv(1 << 20))
         time.sleep(0.002)
-    totals, ports, depths = telemetry.finish()
+    totals, _, depths = telemetry.finish()
     port = f"l1-eth{senders + 1}"
     hot = next(t for t in totals if t.key.port.name == port)
     column = depths.keys.index(hot.key)
     _, grid = depths.on_grid(0.001)
     impossible = cc.impossible_windows
     cc.close()
-    return {"impossible": impossible, "used": used, "source": cc.source, "goodput_bps": got * 8 / (time.monotonic() - measured_s),
+    return {"impossible": impossible, "used": used, "source": cc.source,
+            "goodput_bps": got * 8 / (time.monotonic() - measured_s),
             "mean_bytes": float(np.mean(grid[:, column])), "mean_exact": hot.depth_mean_bytes,
             "percentiles": depths.percentiles(column, (5, 50, 95, 99)),
             "dropped": hot.dropped_packets, "marked": hot.marked_packets, "ect": hot.ect_packets,
             "delay_s": [hot.sojourn_p50_s, hot.sojourn_p99_s, hot.sojourn_max_s], "sent": hot.sent_packets,
-            "timed": hot.timed_packets,
-            "gaps": next([p.gaps, p.gap_deviation_p90, p.gap_deviation_p99] for p in ports if p.port.name == port)}
+            "timed": hot.timed_packets}
 
 
 def leave_all_behind() -> dict:
@@ -96,6 +98,8 @@ def leave_all_behind() -> dict:
     for _ in range(3):
         made.datapath.packet_out(made.dpid("l1"), 2, bytes(12) + b"\x88\xb6" + bytes(1000))
     handles = made.chip.handles
-    programs = [*handles["programs"].values(), *([program_id(cc._loaded.program("swift_init"))] if cc else [])]
+    programs = list(handles["programs"].values())
+    if cc:
+        programs.append(program_id(cc._loaded.program("swift_init")))
     return {"prog": programs, "map": list(handles["maps"].values()),
             "registered": cc is not None and cc.name in AVAILABLE.read_text(), "name": cc.name if cc else ""}

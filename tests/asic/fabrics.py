@@ -9,8 +9,8 @@ from emulator import netns
 from emulator.asic.assemble import assemble
 from emulator.asic.chip import Chip
 from emulator.asic.datapath import BpfDatapath
-from emulator.asic.pipeline import (PipelineActions, PipelineBucket, PipelineGroup, PipelineMatch, PipelineRule,
-                                    PipelineTables)
+from emulator.asic.pipeline import (PipelineActions, PipelineBucket, PipelineGroup, PipelineMatch,
+                                    PipelineRule, PipelineTables)
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.fabric import rtnl
 from emulator.fabric.build import Fabric, build
@@ -52,7 +52,7 @@ def number(ip: str) -> int:
 
 
 def tables(graph: Graph, switch: Switch, uplinks: PipelineGroup = PipelineGroup(UP, ())) -> PipelineTables:
-    """Leaf: its hosts by /32, all else to the group of uplinks, chosen as `uplinks` says. Spine: a /24 each."""
+    """Leaf: its hosts by /32, all else to the uplinks, chosen as `uplinks` says. Spine: a /24 a leaf."""
     rules, up = [], []
     for port, (peer, _) in sorted(graph.neighbours[switch.name].items()):
         if peer in graph.host:

@@ -9,10 +9,11 @@ from collections import Counter
 
 from emulator import netns
 from emulator.asic.hashing import group_seed, hashed_member
+from emulator.asic.layout import CAUSES
 from emulator.asic.objects import test_run
 from emulator.asic.packet import TCP, UDP, Packet, frame, winner
-from emulator.asic.pipeline import (PipelineActions, PipelineBucket, PipelineGroup, PipelineMatch, PipelineRule,
-                                    PipelineTables)
+from emulator.asic.pipeline import (PipelineActions, PipelineBucket, PipelineGroup, PipelineMatch,
+                                    PipelineRule, PipelineTables)
 from emulator.asic.queueing import one_queue
 from tests.asic.fabrics import UP, Lab, lab, number, tables, udp
 from tests.fabric.graphs import leaf_spine
@@ -37,7 +38,8 @@ def random_match(draw: random.Random) -> PipelineMatch:
     l4 = [0, 80, 5001] if proto in (TCP, UDP) else []
     if draw.random() < 0.1:
         return PipelineMatch(in_port=maybe([1, 2]), eth_type=maybe([0x0806]))
-    return PipelineMatch(maybe([1, 2]), None, prefix(), prefix(), proto, maybe([0, 10, 46]), maybe(l4), maybe(l4))
+    return PipelineMatch(maybe([1, 2]), None, prefix(), prefix(), proto, maybe([0, 10, 46]), maybe(l4),
+                         maybe(l4))
 
 
 def random_packet(draw: random.Random) -> Packet:
@@ -71,8 +73,9 @@ def look_ups() -> dict:
             if hit != ([] if expected is None else [expected.id]) or verdict != (
                     SHOT if expected is None else SENT):
                 wrong.append([str(packet), hit, str(expected), verdict])
-    refused = made.chip.drops["packets"][made.ifindex("l1-eth1")] + made.chip.drops["packets"][made.ifindex("l1-eth2")]
-    return {"tried": tried, "misses": misses, "wrong": wrong[:3], "no_rule": int(refused[1])}
+    refused = sum(int(made.chip.drops["packets"][made.ifindex(port)][CAUSES.index("no rule")])
+                  for port in ("l1-eth1", "l1-eth2"))
+    return {"tried": tried, "misses": misses, "wrong": wrong[:3], "no_rule": refused}
 
 
 def flows(count: int, seed: int = 3) -> list[Packet]:
@@ -120,7 +123,8 @@ def choices() -> dict:
                                        for packet in flows(300))
     own_seed = group_seed(0, up.made.chip.switches[0].seed)
     up.set(mode="hash")
-    found["own_seed_differs"] = sum(up.choose(p) != hashed_member(p.flow, own_seed, (1,) * 4) for p in flows(100))
+    found["own_seed_differs"] = sum(up.choose(packet) != hashed_member(packet.flow, own_seed, (1,) * 4)
+                                    for packet in flows(100))
     up.set((3, 1, 0, 0), mode="hash", seed=5)
     found["weights_3_1"] = [up.choose(packet) for packet in flows(1000)].count(0) / 1000
     one = flows(1)[0]
@@ -152,7 +156,8 @@ def choices() -> dict:
     for spine in (2, 3, 4):
         up.link(spine, "down")
     found["all_dead"] = up.choose(one)
-    found["no_live_bucket"] = int(up.made.chip.drops["packets"][up.made.ifindex("l1-eth1")][3])
+    refused = up.made.chip.drops["packets"][up.made.ifindex("l1-eth1")]
+    found["no_live_bucket"] = int(refused[CAUSES.index("no live bucket")])
     return found
 
 

@@ -25,13 +25,19 @@ def addresses(made: Lab) -> dict[str, str]:
 
 def tc_drops(name: str) -> dict[str, int]:
     """kind -> packets that the kernel counts as dropped by the qdiscs of an interface."""
-    listed = json.loads(subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", name], check=True, timeout=10,
-                                       capture_output=True, text=True).stdout)
-    return {each["kind"]: each["drops"] for each in listed}
+    shown = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", name], check=True, timeout=10,
+                           capture_output=True, text=True).stdout
+    return {each["kind"]: each["drops"] for each in json.loads(shown)}
 
 
 def by_name(totals, name: str, traffic_class: int = 0):
-    return next(each for each in totals if each.key.port.name == name and each.key.traffic_class == traffic_class)
+    return next(each for each in totals
+                if (each.key.port.name, each.key.traffic_class) == (name, traffic_class))
+
+
+def gaps_of(ports, name: str) -> list:
+    found = next(each for each in ports if each.port.name == name)
+    return [found.gaps, found.gap_deviation_p90, found.gap_deviation_p99]
 
 
 def incast() -> dict:
@@ -47,13 +53,14 @@ def incast() -> dict:
     _, grid = depths.on_grid(0.001)
     return {
         "hot": {k: v for k, v in asdict(hot).items() if k != "key"}, "tc": tc_drops("l1-eth3"),
-        "sent": [s.sent for s in streams], "received": [s.received for s in streams], "ce": [s.ce for s in streams],
+        "sent": [s.sent for s in streams], "received": [s.received for s in streams],
+        "ce": [s.ce for s in streams],
         "elsewhere": sum(t.dropped_packets + t.lost_packets for t in totals if t is not hot),
         "refused": sum(sum(p.refused.values()) for p in ports),
         "percentiles": depths.percentiles(column, (50, 99, 100)), "grid_max": int(grid[:, column].max()),
         "grid_elsewhere": int(max(grid[:, i].max() for i in range(len(depths.keys)) if i != column)),
         "samples": len(depths.time_s), "lost": depths.lost,
-        "gaps": next([p.gaps, p.gap_deviation_p90, p.gap_deviation_p99] for p in ports if p.port.name == "l1-eth3"),
+        "gaps": gaps_of(ports, "l1-eth3"),
         "faults": faults(made.fabric, one_queue(K_BYTES)),
         "queue_states": [[q.port, q.tx.packets, q.dropped] for q in made.datapath.queues(made.dpid("l1"))],
     }
@@ -68,13 +75,15 @@ def classes() -> dict:
     queueing = eight_queues(CLASSES)
     made = lab(leaf_spine(1, 1, 4), RATE_BPS, buffer_bytes=BUFFER_BYTES, queueing=queueing)
     telemetry, found = QueueTelemetry(made.chip), {"faults": faults(made.fabric, queueing)}
-    for name, extra in (("weighted", []), ("strict", [Stream("h3", "h4", dscp=56, bytes_per_s=RATE_BPS / 16)])):
+    strict = Stream("h3", "h4", dscp=56, bytes_per_s=RATE_BPS / 16)
+    for name, extra in (("weighted", []), ("strict", [strict])):
         telemetry.start()
         exchange([Stream("h1", "h4", dscp=0), Stream("h2", "h4", dscp=8), *extra], addresses(made), 1.5)
         totals, _, _ = telemetry.finish()
-        found[name] = [by_name(totals, "l1-eth4", number).sent_bytes for number in range(MAX_CLASSES)]
-        found[f"{name}_drops"] = [by_name(totals, "l1-eth4", number).dropped_packets for number in range(MAX_CLASSES)]
-        found[f"{name}_delay_s"] = by_name(totals, "l1-eth4", 7).sojourn_p99_s
+        queues = [by_name(totals, "l1-eth4", number) for number in range(MAX_CLASSES)]
+        found[name] = [queue.sent_bytes for queue in queues]
+        found[f"{name}_drops"] = [queue.dropped_packets for queue in queues]
+        found[f"{name}_delay_s"] = queues[7].sojourn_p99_s
     return found
 
 
@@ -109,9 +118,9 @@ def gates() -> dict:
     windows = [[per_window(stream, 0.1)[i] for i in range(14)] for stream in streams]
     return {"times": times, "windows": windows, "sent": [s.sent for s in streams],
             "received": [s.received for s in streams], "faults": faults(made.fabric, queueing),
-            "dropped": sum(t.dropped_packets for t in totals), "held": by_name(totals, "l1-eth3", 3).held_bytes,
-            "deepest": by_name(totals, "l1-eth3", 3).depth_max_bytes,
-            "gaps": next([p.gaps, p.gap_deviation_p90] for p in ports if p.port.name == "l1-eth3")}
+            "dropped": sum(t.dropped_packets for t in totals),
+            "held": by_name(totals, "l1-eth3", 3).held_bytes,
+            "deepest": by_name(totals, "l1-eth3", 3).depth_max_bytes, "gaps": gaps_of(ports, "l1-eth3")}
 
 
 def losses() -> dict:
@@ -128,7 +137,8 @@ def losses() -> dict:
     return {"sent": [s.sent for s in streams], "received": [s.received for s in streams],
             "in": next(p.refused["wire loss"] for p in ports if p.port.name == "l1-eth1"),
             "out": by_name(totals, "l1-eth3").lost_packets,
-            "all": sum(t.lost_packets + t.dropped_packets for t in totals) + sum(sum(p.refused.values()) for p in ports)}
+            "all": sum(t.lost_packets + t.dropped_packets for t in totals)
+            + sum(sum(p.refused.values()) for p in ports)}
 
 
 def spread() -> dict:
@@ -150,12 +160,12 @@ def spread() -> dict:
     def cut():
         subprocess.run(["ip", "link", "set", "s1-eth1", "down"], check=True, timeout=10)
 
-    streams = [Stream("h1", "h4", bytes_per_s=1e6), Stream("h2", "h5", bytes_per_s=1e6), Stream("h3", "h6", bytes_per_s=1e6)]
+    streams = [Stream(f"h{i}", f"h{i + 3}", bytes_per_s=1e6) for i in (1, 2, 3)]
     exchange(streams, ips, 0.6, at={0.3: cut})
     made.datapath.poll(0.5)
     after = [count.packets for count in made.datapath.bucket_counts(leaf)[UP]]
-    return {"got": got, "counts": counts, "share": counts[0] / sum(counts), "lost": [s.sent - s.received for s in streams],
-            "sent": [s.sent for s in streams], "moved": after, "events": sorted(seen),
+    return {"got": got, "counts": counts, "share": counts[0] / sum(counts),
+            "lost": [s.sent - s.received for s in streams], "sent": [s.sent for s in streams], "moved": after, "events": sorted(seen),
             "port_down": int(made.chip.drops["packets"][:, CAUSES.index("port down")].sum())}
 
 
@@ -166,7 +176,8 @@ def revisions() -> dict:
 
     def revise():
         for switch in graph.switches:
-            made.datapath.replace_tables(switch.dpid, tables(graph, switch, PipelineGroup(UP, (), seed=len(done) + 1)))
+            uplinks = PipelineGroup(UP, (), seed=len(done) + 1)
+            made.datapath.replace_tables(switch.dpid, tables(graph, switch, uplinks))
             done.append(switch.name)
 
     stream = Stream("h1", "h2", bytes_per_s=1.5e6)

@@ -58,7 +58,8 @@ def test_percentiles_of_nothing_are_not_a_number():
     assert np.isnan(sojourn_percentile(np.zeros(SOJOURN_BINS, int), 50))
     bins = np.zeros(GAP_BINS, int)
     bins[3], bins[20] = 90, 10
-    assert gap_percentile(bins, 90) == pytest.approx(0.035) and gap_percentile(bins, 99) == pytest.approx(0.205)
+    assert gap_percentile(bins, 90) == pytest.approx(0.035)
+    assert gap_percentile(bins, 99) == pytest.approx(0.205)
 
 
 def samples(*rows):

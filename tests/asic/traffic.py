@@ -16,7 +16,7 @@ PORT = 7000
 
 @dataclass
 class Stream:
-    """Datagrams of `payload` bytes from one host to another with this DSCP and ECN field; 0 bytes/s: flat out."""
+    """Datagrams of `payload` bytes from host to host with this DSCP and ECN field; 0 bytes/s: flat out."""
 
     source: str
     destination: str

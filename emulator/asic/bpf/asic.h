@@ -44,6 +44,8 @@ struct asic_settings {                 /* constant for the verifier: dead branch
 	__u32 ports;              /* one more than the largest ifindex */
 	__u32 samples;            /* a power of two */
 	__u32 sample_gap_ns;
+	__u32 rule_counts;        /* of one CPU */
+	__u32 bucket_counts;
 };
 
 struct asic_port {
@@ -69,11 +71,22 @@ struct asic_drops {
 	__u64 packet_ins_lost;
 };
 
-struct asic_queue {                    /* index: ifindex * classes + class */
-	/* by any CPU */
+struct asic_queue {               /* index: ifindex * classes + class */
+	/* one cache line that both ends of the queue write: depth as it changes, and what came in */
+	__u64 depth_bytes;
+	__u64 depth_byte_ns;      /* integral of depth over time */
+	__u64 changed_ns;
+	__u64 sampled_ns;
+	__u64 sampled_bytes;
 	__u64 arrived_packets;
 	__u64 arrived_bytes;
 	__u64 ect_packets;
+	/* by the CPU that holds the root qdisc's lock */
+	__u64 sojourn_sum_ns;
+	__u64 sojourn_max_ns;
+	__u64 chained_events;
+	/* seldom written */
+	__u64 depth_max_bytes;
 	__u64 marked_packets;
 	__u64 lost_packets;       /* bit errors on the way out */
 	__u64 oversize_packets;
@@ -83,17 +96,6 @@ struct asic_queue {                    /* index: ifindex * classes + class */
 	__u64 dropped_packets;
 	__u64 held_packets;
 	__u64 held_bytes;
-	/* by the CPU that holds the root qdisc's lock */
-	__u64 sojourn_sum_ns;
-	__u64 sojourn_max_ns;
-	__u64 chained_events;
-	/* depth as it changes */
-	__u64 depth_bytes;
-	__u64 depth_max_bytes;
-	__u64 depth_byte_ns;      /* integral of depth over time */
-	__u64 changed_ns;
-	__u64 sampled_ns;
-	__u64 sampled_bytes;
 	__u32 sojourn[SOJOURN_BINS];
 };
 

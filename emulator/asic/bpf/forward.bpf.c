@@ -58,7 +58,10 @@ struct asic_bucket {
 	__u8 eth_dst[6];
 };
 
-enum asic_mode { MODE_HASH, MODE_FLOWLET, MODE_SPRAY_ROUND_ROBIN, MODE_SPRAY_RANDOM, MODE_LEAST_QUEUE, MODE_LEAST_QUEUE_FLOWLET, MODE_FAILOVER };
+enum asic_mode {
+	MODE_HASH, MODE_FLOWLET, MODE_SPRAY_ROUND_ROBIN, MODE_SPRAY_RANDOM, MODE_LEAST_QUEUE,
+	MODE_LEAST_QUEUE_FLOWLET, MODE_FAILOVER,
+};
 
 struct asic_group {
 	__u64 seed;
@@ -121,13 +124,16 @@ static __always_inline int drop(__u32 ifindex, enum asic_cause cause)
 	return TC_ACT_SHOT;
 }
 
-static __always_inline void count(void *counts, __u32 index, __u32 bytes)
+/* Each CPU has its own counts (cpu * per_cpu + index) and never nests two of these programs, softirqs
+ * being off: no atomics, and no cache line that CPUs throw to and fro. */
+static __always_inline void count(void *counts, __u32 per_cpu, __u32 index, __u32 bytes)
 {
-	struct asic_count *entry = bpf_map_lookup_elem(counts, &index);
+	__u32 place = bpf_get_smp_processor_id() * per_cpu + index;
+	struct asic_count *entry = bpf_map_lookup_elem(counts, &place);
 
 	if (entry) {
-		__sync_fetch_and_add(&entry->packets, 1);
-		__sync_fetch_and_add(&entry->bytes, bytes);
+		entry->packets++;
+		entry->bytes += bytes;
 	}
 }
 
@@ -159,6 +165,13 @@ static __always_inline bool parse(struct __sk_buff *skb, struct asic_key *key)
 	key->dscp = ip->tos >> 2;
 	if ((ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP) || ip->frag_off & bpf_htons(0x3fff))
 		return true;
+	if (ip->ihl == 5 && (void *)(ip + 1) + sizeof(__be32) <= end) {
+		__be16 *direct = (void *)(ip + 1);
+
+		key->l4_src = direct[0];
+		key->l4_dst = direct[1];
+		return true;
+	}
 	__be16 l4_ports[2];
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, l4_ports, sizeof(l4_ports)))
@@ -168,7 +181,8 @@ static __always_inline bool parse(struct __sk_buff *skb, struct asic_key *key)
 	return true;
 }
 
-static __always_inline struct asic_rule *look_up(struct asic_switch *sw, __u32 index, const struct asic_key *packet)
+static __always_inline struct asic_rule *look_up(struct asic_switch *sw, __u32 index,
+						 const struct asic_key *packet)
 {
 	__u32 generation = sw->generation & 1;
 	struct asic_rule *best = NULL;
@@ -318,7 +332,8 @@ __noinline int first_alive(struct asic_group *group)
 
 /* A flowlet keeps its member while its packets follow within the gap and the member lives
  * (Kandula, CCR'07; LetFlow, NSDI'17: a new one goes to a random member). Colliding flows share one. */
-static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __u32 switch_index, __u64 hash, __u32 dscp)
+static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __u32 switch_index,
+				      __u64 hash, __u32 dscp)
 {
 	__u32 place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
 	struct asic_flowlet *flowlet = bpf_map_lookup_elem(&flowlets, &place);
@@ -332,7 +347,8 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 		flowlet->seen_ns = now;
 		return flowlet->bucket;
 	}
-	chosen = group->mode == MODE_FLOWLET ? by_number(group, bpf_get_prandom_u32()) : least_queue(group, dscp);
+	chosen = group->mode == MODE_FLOWLET ? by_number(group, bpf_get_prandom_u32()) :
+					       least_queue(group, dscp);
 	flowlet->group = number;
 	flowlet->bucket = chosen;
 	flowlet->seen_ns = now;
@@ -410,7 +426,7 @@ int forward(struct __sk_buff *skb)
 
 	if (!rule)
 		return drop(ifindex, DROP_NO_RULE);
-	count(&rule_counts, rule->counter, skb->len);
+	count(&rule_counts, settings.rule_counts, rule->counter, skb->len);
 	if (rule->flags & TO_CONTROLLER)
 		packet_in(skb, ifindex);
 	output = rule->output;
@@ -428,7 +444,7 @@ int forward(struct __sk_buff *skb)
 			return drop(ifindex, DROP_NO_LIVE_BUCKET);
 		struct asic_bucket *bucket = bucket_at(group, chosen);
 
-		count(&bucket_counts, bucket->counter, skb->len);
+		count(&bucket_counts, settings.bucket_counts, bucket->counter, skb->len);
 		output = bucket->port;
 		if (bucket->queue != NO_QUEUE)
 			queue = bucket->queue;
@@ -439,9 +455,12 @@ int forward(struct __sk_buff *skb)
 		return rule->flags & TO_CONTROLLER ? TC_ACT_SHOT : drop(ifindex, DROP_BY_RULE);
 	if (output == ifindex)
 		return drop(ifindex, DROP_SAME_PORT);
-	out = port_at(output);
-	if (!out || !out->in_use || !alive(out))
-		return drop(ifindex, DROP_PORT_DOWN);
+	/* a member of a group was found alive when it was chosen */
+	if (!rule->group) {
+		out = port_at(output);
+		if (!out || !out->in_use || !alive(out))
+			return drop(ifindex, DROP_PORT_DOWN);
+	}
 	skb->priority = queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue;
 	if (!skb->sk)
 		return bpf_redirect(output, 0);

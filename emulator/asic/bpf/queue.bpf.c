@@ -23,8 +23,14 @@ int queue(struct __sk_buff *skb)
 
 	if (!port || !port->in_use)
 		return TC_ACT_OK;
-	if (skb->protocol == bpf_htons(ETH_P_IP))
-		bpf_skb_load_bytes(skb, ETH_HLEN + 1, &tos, 1);
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		__u8 *header = (void *)(long)skb->data;
+
+		if (header + ETH_HLEN + 2 <= (__u8 *)(long)skb->data_end)
+			tos = header[ETH_HLEN + 1];
+		else
+			bpf_skb_load_bytes(skb, ETH_HLEN + 1, &tos, 1);
+	}
 	class = skb->priority & QUEUE_CHOSEN ? skb->priority & (MAX_CLASSES - 1) : class_of(port, tos >> 2);
 	if (settings.classes == 1)
 		class = 0;

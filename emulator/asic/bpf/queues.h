@@ -15,7 +15,8 @@ static __always_inline struct asic_queue *queue_of(__u32 ifindex, __u32 class)
 	return bpf_map_lookup_elem(&queues, &index);
 }
 
-static __always_inline void write_sample(struct asic_queue *queue, __u32 index, __u64 time_ns, __u64 depth_bytes)
+static __always_inline void write_sample(struct asic_queue *queue, __u32 index, __u64 time_ns,
+					 __u64 depth_bytes)
 {
 	__u32 zero = 0;
 	__u64 *head = bpf_map_lookup_elem(&sample_head, &zero);
@@ -36,7 +37,8 @@ static __always_inline void write_sample(struct asic_queue *queue, __u32 index, 
 
 /* From now on the queue holds `depth` bytes. At most one sample in sample_gap_ns, only on change; a
  * change that was passed over is written, with its own time, before the next sample after the gap. */
-static __always_inline void note_depth(struct asic_queue *queue, __u32 index, __u64 now, __u64 depth, bool sample)
+static __always_inline void note_depth(struct asic_queue *queue, __u32 index, __u64 now, __u64 depth,
+				       bool sample)
 {
 	__u64 before = queue->depth_bytes, changed = queue->changed_ns;
 

@@ -34,8 +34,8 @@ static __always_inline __u32 sojourn_bin(__u64 ns)
 /* Between two packets of a port that still held the second when the first left, the gap is the first
  * one's length over the rate, once the burst is behind. The deviation is told in full frames: against an
  * acknowledgement's own time on the wire any timer is late. */
-static __always_inline void note_gap(struct asic_departures *departures, const struct asic_port *port, __u64 now,
-				     __u32 bytes, bool backlogged)
+static __always_inline void note_gap(struct asic_departures *departures, const struct asic_port *port,
+				     __u64 now, __u32 bytes, bool backlogged)
 {
 	__u64 ideal = departures->last_bytes, gap = now - departures->last_ns, frame = port->largest_frame;
 
