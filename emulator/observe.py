@@ -6,10 +6,12 @@ from emulator.fidelity.observations import Observations, PathDelay
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from topologies.graph import Link, interface
+from traffic.engine import RTT_SAMPLE_S
 from traffic.records import Connection, ConnectionKey
 
 LONG_FLOW_SAMPLES = 20
 FEWEST_GAPS = 1000
+ALL_ALONG = 0.8
 
 
 def observe(plan: Plan, outcome: Outcome) -> Observations | None:
@@ -41,12 +43,17 @@ def _gaps(outcome: Outcome) -> tuple[float, float] | None:
 
 
 def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Connection]) -> list[PathDelay]:
-    """Round trips of the connections that were sampled often enough and whose acknowledgements' way is known."""
+    """Round trips of the connections that were busy all along and whose acknowledgements' way is known.
+
+    A connection is sampled while it has something under way: where it pauses, its round trips tell of the
+    busy times and the queues' means of all times, and Little's law says nothing.
+    """
     links = _links(plan)
+    fewest = max(LONG_FLOW_SAMPLES, ALL_ALONG * (outcome.ended_s - outcome.started_s) / RTT_SAMPLE_S)
     delays = []
     for key, back in outcome.return_paths.items():
         connection = connections.get(key)
-        if connection is None or len(connection.rtt_samples_s) < LONG_FLOW_SAMPLES:
+        if connection is None or len(connection.rtt_samples_s) < fewest:
             continue
         if not (back and outcome.paths[key]):  # spread over many paths
             continue

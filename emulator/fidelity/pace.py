@@ -17,7 +17,7 @@ from emulator.units import show_rate, show_size, show_time
 RATE_TOLERANCE = 0.01
 GAP_P90_LIMIT = 0.10
 IDLE_LIMIT = 0.35       # Handigol et al. (Mininet-HiFi), CoNEXT 2012
-STEAL_LIMIT = 0.01
+STEAL_LIMIT = 0.05
 MARGIN = 0.9            # a proposed rate aims below the limit, not at it
 
 
@@ -151,10 +151,11 @@ def idle(run: Observations) -> Check:
 
 
 def steal(run: Observations) -> Check:
-    """2. The hypervisor took no core away: at most 1 % of the window, on any core.
+    """2. The hypervisor took no core away for long: at most 5 % of the window, on any core.
 
-    /proc/stat counts in hundredths of a second, and a virtual machine that is alone on its host still
-    shows 1 to 3 of them in single seconds; a second in which much was stolen fails as not idle.
+    Stolen time is not idle time, so `idle` already fails a second in which it cost anything, and `timers`
+    and `rate` where it made something late. Virtual machines on shared hosts show 1 to 3 % all along
+    (measured, with all ports within 1 % of their rate).
     """
     rows, note = _seconds(run)
     shares = run.cores.steal[rows]
