@@ -58,7 +58,8 @@ class Plan:
     @property
     def fabric(self) -> FabricSpec:
         return FabricSpec(self.graph, self.wire.rate_bps, self.wire.mtu, self.buffer_bytes, self.switch,
-                          self.datapath, self.experiment.seed, ecn=self.ecn_bytes is not None)
+                          self.datapath, self.experiment.seed, ecn=self.ecn_bytes is not None,
+                          quickack=self.experiment.cc == "swift")
 
     @property
     def queueing(self) -> Queueing:

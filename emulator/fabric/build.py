@@ -135,7 +135,7 @@ def build(spec: FabricSpec) -> Fabric:
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
             _send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]),
-                            *_host_messages(port.ifindex, site.ip)], f"host {site.name}")
+                            *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
     return fabric
 
 
@@ -196,9 +196,9 @@ def queue_messages(ifindex: int, made: shaping.Shape) -> list[Message]:
             rtnl.qdisc(ifindex, shaping.LEAF, shaping.CLASS, shaping.leaf(made))]
 
 
-def _host_messages(ifindex: int, ip: str) -> list[Message]:
+def _host_messages(ifindex: int, ip: str, quickack: bool) -> list[Message]:
     return [rtnl.link_state(LOOPBACK, up=True), rtnl.link_state(ifindex, up=True),
-            rtnl.address(ifindex, ip, PREFIX), rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip),
+            rtnl.address(ifindex, ip, PREFIX), rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip, quickack),
             rtnl.neighbour(ifindex, GATEWAY_IP, rtnl.mac_bytes(GATEWAY_MAC))]
 
 

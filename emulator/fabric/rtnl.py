@@ -64,12 +64,16 @@ def address(ifindex: int, ip: str, prefix: int) -> Message:
                    CREATE | EXCLUSIVE)
 
 
-def route(ifindex: int, prefix: str, length: int, gateway: str, source: str) -> Message:
-    """A route through a gateway that counts as a neighbour on the link whatever the addresses say."""
+def route(ifindex: int, prefix: str, length: int, gateway: str, source: str, quickack: bool = False) -> Message:
+    """A route through a gateway that counts as a neighbour on the link whatever the addresses say.
+
+    quickack: TCP acknowledges every segment at once (RTAX_QUICKACK).
+    """
     body = struct.pack("=BBBBBBBBI", _INET, length, 0, 0, _TABLE_MAIN, _STATIC, _UNIVERSE, _UNICAST, _ONLINK)
     to, out, via, prefer = (attribute(1, socket.inet_aton(prefix)), u32(4, ifindex),
                             attribute(5, socket.inet_aton(gateway)), attribute(7, socket.inet_aton(source)))
-    return Message(NEW_ROUTE, body + to + out + via + prefer, CREATE | EXCLUSIVE)
+    metrics = nest(8, u32(15, 1)) if quickack else b""
+    return Message(NEW_ROUTE, body + to + out + via + prefer + metrics, CREATE | EXCLUSIVE)
 
 
 def neighbour(ifindex: int, ip: str, mac: bytes) -> Message:

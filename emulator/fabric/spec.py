@@ -15,6 +15,7 @@ class FabricSpec:
     `buffer_bytes` is the byte limit of each port's queue; `mtu` the IP packet size in bytes.
     `switch` is 'ovs' or 'bpf', `datapath` 'system' (kernel), 'netdev' (userspace) or 'bpf'. `ecn`: hosts
     ask for ECN on every connection (RFC 3168), not only where their congestion control needs it.
+    `quickack`: hosts acknowledge every segment at once, for congestion controls that look at delays.
     """
 
     graph: Graph
@@ -25,6 +26,7 @@ class FabricSpec:
     datapath: str
     seed: int
     ecn: bool = False
+    quickack: bool = False
 
 
 @dataclass(frozen=True)
