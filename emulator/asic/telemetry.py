@@ -66,7 +66,8 @@ class PortTotals:
     """What one port did between start and end.
 
     refused: cause -> packets dropped on arrival at the switch (layout.CAUSES). Gaps between departures
-    of a backlogged port, as |gap - ideal| in full frames: how many, and their percentiles (NaN if none).
+    of a backlogged port after packets of half a full frame and more, as |gap / ideal - 1|: how many,
+    and their percentiles (NaN if none).
     """
 
     port: PortSite

@@ -46,7 +46,7 @@ class Observations:
     datapath_losses: what (such as 'lookups lost of ovs-netdev') -> packets lost where no queue is.
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     paths: round trips of long flows; empty where none was measured.
-    dequeue_gap_deviation: (p90, p99) of |gap - its frame's time| over a full frame's time on backlogged ports, where departures
+    dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
     """
 

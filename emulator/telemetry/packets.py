@@ -35,7 +35,7 @@ class QueueRecord:
 
 @dataclass(frozen=True)
 class GapRecord:
-    """Gaps between the departures of a port while it was backlogged, as |gap - its frame's time| over a full frame's time."""
+    """Gaps between the departures of a port while it was backlogged, as |gap / frame time - 1|, behind full packets."""
 
     port: str
     gaps: int

@@ -32,16 +32,17 @@ static __always_inline __u32 sojourn_bin(__u64 ns)
 #define BURST_DEPARTURES 8
 
 /* Between two packets of a port that still held the second when the first left, the gap is the first
- * one's length over the rate, once the burst is behind. The deviation is told in full frames: against an
- * acknowledgement's own time on the wire any timer is late. */
+ * one's length over the rate, once the burst is behind. Only gaps after packets of half a full frame and
+ * more are judged: after an ACK the gap is no longer than a timer may be late. */
 static __always_inline void note_gap(struct asic_departures *departures, const struct asic_port *port,
 				     __u64 now, __u32 bytes, bool backlogged)
 {
-	__u64 ideal = departures->last_bytes, gap = now - departures->last_ns, frame = port->largest_frame;
+	__u64 ideal = departures->last_bytes, gap = now - departures->last_ns;
 
-	if (departures->backlogged > BURST_DEPARTURES && !port->paused && frame && gap < 1000000000ULL) {
+	if (departures->backlogged > BURST_DEPARTURES && !port->paused && 2 * ideal >= port->largest_frame &&
+	    gap < 1000000000ULL) {
 		__u64 actual = gap * port->bytes_per_ns_q32 >> 32;
-		__u64 percent = (actual > ideal ? actual - ideal : ideal - actual) * 100 / frame;
+		__u64 percent = (actual > ideal ? actual - ideal : ideal - actual) * 100 / ideal;
 		__u32 bin = percent < GAP_BINS ? percent : GAP_BINS - 1;
 
 		departures->gap_deviation[bin & (GAP_BINS - 1)]++;
