@@ -30,5 +30,5 @@ def sojourn_percentile(bins: np.ndarray, percent: float) -> float:
 
 
 def gap_percentile(bins: np.ndarray, percent: float) -> float:
-    """A percentile of |gap - ideal| in full frames, as a fraction, to the nearest half percent."""
+    """A percentile of |gap / ideal - 1|, as a fraction, to the nearest half percent."""
     return percentile(bins, np.arange(GAP_BINS + 1) / 100, percent)
