@@ -1,4 +1,4 @@
-"""A group of the pipeline as the record that forward.bpf.c reads."""
+"""A group of the pipeline as the record that bpf/groups.h reads."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

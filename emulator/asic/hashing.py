@@ -1,4 +1,4 @@
-"""The hash by which a bpf switch chooses a member of a group: the same function as in forward.bpf.c.
+"""The hash by which a bpf switch chooses a member of a group: the same function as in bpf/groups.h.
 
 It lets a plan say which path a flow will take. murmur3's 64-bit finaliser (Appleby, public domain) mixes
 the addresses, then ports and protocol, each together with the group's seed: switches with different

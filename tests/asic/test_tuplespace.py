@@ -48,7 +48,7 @@ def packet_of(draw):
 
 
 def look_up(space: TupleSpace, packet: Packet):
-    """The search of forward.bpf.c, word by word; returns the winning record or None."""
+    """The search of bpf/lookup.h, word by word; returns the winning record or None."""
     entries = {key.tobytes(): rule for key, rule in zip(space.keys, space.rules, strict=True)}
     words = np.array([(packet.ipv4_dst, packet.ipv4_src, packet.in_port, packet.eth_type, packet.l4_src,
                        packet.l4_dst, packet.ip_proto, packet.dscp, 0, 0)], KEY).view("<u8")
