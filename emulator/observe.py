@@ -29,6 +29,7 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         packet_ins=outcome.packet_ins, unfinished=tuple(engine.stuck), bytes_expected=engine.bytes_expected,
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
         datapath_losses=outcome.datapath_losses, dequeue_gap_deviation=_gaps(outcome),
+        impossible_windows=outcome.impossible_windows,
         link_faults=outcome.link_faults,
         paths=tuple(_delays(plan, outcome, sent)))
 

@@ -43,6 +43,7 @@ class Outcome:
     recording: Recording | None = None
     packets: PacketRecord | None = None
     switch_failure: str = ""
+    impossible_windows: int = 0
     between: Snapshot | None = None
     paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)
     return_paths: Mapping[ConnectionKey, tuple[str, ...]] = field(default_factory=dict)

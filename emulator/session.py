@@ -138,6 +138,7 @@ class Session:
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
+            self._update(impossible_windows=self.congestion_control.impossible_windows)
             failure = self.switches.failure()
             if failure:
                 self._update(switch_failure=failure)

@@ -236,3 +236,16 @@ def checksums(run: Observations) -> Check:
     return Check("checksums", total, 0, False,
                  f"{by_stack} packets and {run.payload_errors} payload blocks had a wrong checksum: "
                  f"transmit checksum offload is on somewhere, or data was damaged")
+
+
+def congestion_control(run: Observations) -> Check:
+    """A congestion control that is a BPF program was called for every acknowledgement.
+
+    Some kernels skip a call now and then (emulator/asic/napi.py); a window that then grew as no TCP's can
+    gives it away. Value: how often. 0 where the algorithm is the kernel's own.
+    """
+    count = run.impossible_windows
+    why = "no congestion window grew as none can"
+    if count:
+        why = f"{count} congestion windows grew as none can: the kernel skipped calls of the BPF program; run again"
+    return Check("congestion-control", count, 0, not count, why)

@@ -46,6 +46,7 @@ class Observations:
     datapath_losses: what (such as 'lookups lost of ovs-netdev') -> packets lost where no queue is.
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     paths: round trips of long flows; empty where none was measured.
+    impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
     """
@@ -71,6 +72,7 @@ class Observations:
     paths: tuple[PathDelay, ...] = ()
     link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
+    impossible_windows: int = 0
 
     @property
     def frame_bytes(self) -> int:

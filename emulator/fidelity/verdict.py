@@ -9,7 +9,8 @@ from emulator.fidelity.observations import Check, Observations, Verdict
 CHECKS: tuple[Callable[[Observations], Check], ...] = (
     pace.shaping, pace.rate, pace.ceiling, pace.gaps, pace.idle, pace.steal, pace.timers,
     accounts.conservation, accounts.packet_size, accounts.queue_limit, accounts.littles_law,
-    accounts.packet_in, accounts.groups, accounts.finished, accounts.delivered, accounts.checksums)
+    accounts.packet_in, accounts.groups, accounts.finished, accounts.delivered, accounts.checksums,
+    accounts.congestion_control)
 
 
 def judge(run: Observations) -> Verdict:
