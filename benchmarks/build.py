@@ -1,10 +1,10 @@
 """How long a fabric takes to come up and go, beside stock Mininet with the same topology, switches and links.
 
-    sudo .venv/bin/python -m benchmarks.build --k 4 [--repeat 3]
+    sudo .venv/bin/python -m benchmarks.build --k 4 [--repeat 3]    (k=8 takes some minutes: stock Mininet's)
 
-Both build the same fat-tree with userspace Open vSwitch (or the kernel's, where there is one), HTB on
-every link end, and no rules: stock Mininet with TCLink and OVSSwitch in one sandbox, the emulator in
-another, in turn. "up" is until all switches and links stand, "down" until all is gone again. The
+All build the same fat-tree with HTB on every link end: stock Mininet with TCLink and OVSSwitch in one
+sandbox (userspace Open vSwitch, or the kernel's where there is one), the emulator with either kind of
+switch in others, in turn. "up" is until all switches and links stand, "down" until all is gone again. The
 emulator's controller, which Mininet is run without, is timed apart. Prints what it measured.
 """
 from __future__ import annotations
@@ -59,10 +59,10 @@ def stock_run(k: int, datapath: str) -> dict[str, float]:
         return {**json.load(file), "whole_s": whole}
 
 
-def emulator_run(k: int, out: Path) -> dict[str, float]:
+def emulator_run(k: int, switch: str, out: Path) -> dict[str, float]:
     """One run of the emulator's command line on the same fabric, left at once; seconds of its own account."""
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "emulator.run", "--topology", f"fat-tree:k={k}", "--switch", "ovs",
+    done = subprocess.run([sys.executable, "-m", "emulator.run", "--topology", f"fat-tree:k={k}", "--switch", switch,
                            "--rate", f"{RATE_MBIT}mbit", "--workload", "pattern:pair=0-1,bytes=1kB", "--out", str(out),
                            "--force", "--quiet"], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     if done.returncode not in (0, 5):
@@ -87,20 +87,24 @@ def main() -> int:
     try:
         machine.require_root()
         datapath = "kernel" if machine.kernel_datapath() else "user"
-        ours, theirs = [], []
+        theirs: list[dict[str, float]] = []
+        ours: dict[str, list[dict[str, float]]] = {"ovs": [], "bpf": []}
         for _ in range(asked.repeat):
             theirs.append(stock_run(asked.k, datapath))
-            ours.append(emulator_run(asked.k, asked.out))
+            for switch, runs in ours.items():
+                runs.append(emulator_run(asked.k, switch, asked.out))
     except EmulatorError as error:
         print(f"benchmarks.build: {error}", file=sys.stderr)
         return error.exit_status
     print(f"fat-tree k={asked.k}, {datapath} datapath, {asked.repeat} run(s) each, medians in seconds")
-    for name, runs in (("stock Mininet", theirs), ("emulator", ours)):
+    named = {"stock Mininet": theirs, **{f"emulator, {switch}": runs for switch, runs in ours.items()}}
+    for name, runs in named.items():
         print(f"  {name:<14}", "  ".join(
             f"{key[:-2]} {statistics.median(run[key] for run in runs):7.2f}" for key in runs[0]))
-    ratios = [(a["up_s"] + a["down_s"]) / (b["up_s"] + b["down_s"]) for a, b in zip(theirs, ours)]
-    print(f"  up + down: the emulator is {statistics.median(ratios):.1f} times faster "
-          f"({min(ratios):.1f} to {max(ratios):.1f})")
+    for switch, runs in ours.items():
+        ratios = [(a["up_s"] + a["down_s"]) / (b["up_s"] + b["down_s"]) for a, b in zip(theirs, runs)]
+        print(f"  up + down: {switch} is {statistics.median(ratios):.1f} times faster "
+              f"({min(ratios):.1f} to {max(ratios):.1f})")
     return 0
 
 
