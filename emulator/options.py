@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from controllers.routing import ROUTINGS
 from emulator import __version__
 from emulator.errors import BadInput
-from emulator.experiment import Experiment, expand, option_name, read_file, schema
+from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
@@ -138,6 +138,7 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     overridden = set(given) & set(values.get("matrix") or {})
     if overridden:
         raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
+    make(given)  # so that a slip in an option is not blamed on the file
     values.update(given)
     runs = expand(values, file or "the options")
     out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"

@@ -90,7 +90,9 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
 
     Raises BadInput with one sentence for anything that cannot be.
     """
-    parse_routing(experiment.routing)
+    routing, _ = parse_routing(experiment.routing)
+    if switch == "ovs" and routing.method != "hash":
+        raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
     graph = resolve_topology(experiment.topology)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)

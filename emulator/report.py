@@ -96,7 +96,7 @@ def _spread(summary: Summary) -> str:
         return ""
     flows = " ".join(f"{name}:{count}" for name, count in links["connections_by_top_switch"].items())
     return (f"Uplinks: Jain index {links['uplink_jain']:.3f}, busiest {links['uplink_max_over_mean']:.2f} times the "
-            f"mean. Connections over the top switches: {flows}")
+            f"mean. Connections over the top switches: {flows or 'each over many paths'}")
 
 
 def _queues(summary: Summary, count: int = 6) -> Table:

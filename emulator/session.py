@@ -208,7 +208,7 @@ class Session:
         hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
         sent = self.switches.path(a, b, "tcp", *ports)
-        return (*(fabric.port[name].node for name in sent), b)
+        return (*(fabric.port[name].node for name in sent), b) if sent else ()
 
     def _environment(self, fabric: Fabric) -> dict[str, object]:
         return {**machine.versions(), "emulator": __version__, "switch": self.plan.switch,

@@ -128,7 +128,7 @@ class Engine:
             self._verification.begin(index)
         start = last_report = time.monotonic()
         self._start_all(self.state.ready(), start)
-        total = len(self.dag.ops)
+        total, received = len(self.dag.ops), self._received
         while self.state.left:
             now = time.monotonic()
             if now >= end or stop():
@@ -137,15 +137,21 @@ class Engine:
             self._look(min(end, self._timers[0][0] if self._timers else now + 0.25) - now)
             if now - last_report > 0.25:
                 last_report = now
-                self._report(index, total - self.state.left, total)
+                self._report(index, *self._progress(received, total))
         finish = time.monotonic()
-        self._report(index, total, total)
+        self._report(index, 1, 1)
         self._drain_acks(min(end, finish + ACK_GRACE_S))
         if self._verification:
             self._verification.end()
         self.result.iterations.append(
             Iteration(index, index >= self.workload.warmup, start, finish))
         return True
+
+    def _progress(self, received_before: int, operations: int) -> tuple[int, int]:
+        """(done, of) for people: bytes that arrived, or operations where none are sent."""
+        if self.workload.schedule.bytes_sent:
+            return self._received - received_before, self.workload.schedule.bytes_sent
+        return operations - self.state.left, operations
 
     def _look(self, timeout_s: float) -> None:
         """Wait for events up to timeout_s, handle them, run due timers, and rest until the next tick."""
