@@ -224,7 +224,7 @@ def _measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 def connections_by_top_switch(plan: Plan, outcome: Outcome) -> dict[str, int]:
     """How many connections cross each switch of the highest tier."""
     top = max((switch.tier for switch in plan.graph.switches), default=0)
-    if not any(outcome.paths.values()):  # every packet for itself, or the run broke off
+    if not all(outcome.paths.values()):  # packets of a flow take several paths
         return {}
     names = [switch.name for switch in plan.graph.switches if switch.tier == top]
     return {name: sum(name in path for path in outcome.paths.values()) for name in names}
