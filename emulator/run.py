@@ -179,9 +179,12 @@ def _require(plans: list[Plan]) -> None:
 def _require_congestion_controls(plans: list[Plan]) -> None:
     """Each is in the kernel, or is one of ours."""
     for plan in plans:
-        ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
-        if not ours:
+        try:  # asking loads the kernel's module, where there is one
             machine.require_congestion_control(plan.experiment.cc)
+        except MachineLacks:
+            ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
+            if not ours:
+                raise
 
 
 def _open_files(plan: Plan) -> int:

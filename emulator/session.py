@@ -21,7 +21,7 @@ from emulator import __version__, machine, netns
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
-from emulator.errors import EmulatorError, Interrupted
+from emulator.errors import EmulatorError, Interrupted, MachineLacks
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
 from emulator.fabric import pcap
@@ -103,8 +103,12 @@ class Session:
     def _congestion_control(self, fabric: Fabric) -> CongestionControl:
         """The kernel's, or ours as a BPF program; hosts then receive in threads, so that no call is skipped."""
         name = self.plan.experiment.cc
-        if name not in BPF_ALGORITHMS:
+        try:
+            machine.require_congestion_control(name)
             return CongestionControl(name, "kernel")
+        except MachineLacks:
+            if name not in BPF_ALGORITHMS:
+                raise
         made = provide(name, uuid.uuid4().hex[:8], self.plan.swift)
         if made.source == "bpf":
             thread_receive(port for port in fabric.ports if port.netns)
