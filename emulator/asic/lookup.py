@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 from emulator.asic.pipeline import PipelineActions, PipelineMatch, PipelineRule
 
-_IPV4 = 0x0800
+ETH_IPV4 = 0x0800
 _VLAN = (0x8100, 0x88A8)
-_PORTED = (6, 17)  # TCP, UDP
+TCP, UDP = 6, 17
+_PORTED = (TCP, UDP)
 _ANY_FRAGMENT = 0x3FFF  # more fragments, or an offset
 
 
@@ -25,7 +26,7 @@ def parse(frame: bytes, in_port: int) -> PipelineMatch:
     start = 18 if int.from_bytes(frame[12:14], "big") in _VLAN else 14
     eth_type = int.from_bytes(frame[start - 2:start], "big")
     header = frame[start:]
-    if eth_type != _IPV4 or len(header) < 20 or header[0] >> 4 != 4 or header[0] & 15 < 5:
+    if eth_type != ETH_IPV4 or len(header) < 20 or header[0] >> 4 != 4 or header[0] & 15 < 5:
         return PipelineMatch(in_port=in_port, eth_type=eth_type)
     tos, fragment, proto, source, destination = struct.unpack_from("!xB4xHxB2xII", header)
     l4 = header[4 * (header[0] & 15):]

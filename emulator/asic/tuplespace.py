@@ -14,7 +14,7 @@ import numpy as np
 
 from emulator.asic.layout import (KEY, MASK, MAX_CLASSES, MAX_MASKS, NO_QUEUE, RULE, SET_ETH_DST,
                                   SET_ETH_SRC, TO_CONTROLLER)
-from emulator.asic.packet import ETH_IPV4, TCP, UDP
+from emulator.asic.lookup import ETH_IPV4, TCP, UDP
 from emulator.asic.pipeline import PipelineActions, PipelineMatch, PipelineRule
 
 _WHOLE = {"in_port": 0xFFFFFFFF, "eth_type": 0xFFFF, "ip_proto": 0xFF, "dscp": 0x3F,

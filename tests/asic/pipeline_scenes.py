@@ -11,7 +11,7 @@ from emulator import netns
 from emulator.asic.hashing import group_seed, hashed_member
 from emulator.asic.layout import CAUSES
 from emulator.asic.objects import test_run
-from emulator.asic.packet import TCP, UDP, Packet, frame, winner
+from tests.asic.packets import TCP, UDP, Packet, frame, winner
 from emulator.asic.pipeline import (PipelineActions, PipelineBucket, PipelineGroup, PipelineMatch,
                                     PipelineRule, PipelineTables)
 from emulator.asic.queueing import one_queue

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.asic.layout import KEY
-from emulator.asic.packet import ETH_IPV4, TCP, UDP, Packet, matches, winner
+from tests.asic.packets import ETH_IPV4, TCP, UDP, Packet, matches, winner
 from emulator.asic.pipeline import PipelineActions, PipelineMatch, PipelineRule
 from emulator.asic.tuplespace import TupleSpace, lay_out
 

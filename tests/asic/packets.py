@@ -1,4 +1,4 @@
-"""What the pipeline reads of a packet, as plain data, and OpenFlow's definition of a match."""
+"""A packet as plain data and OpenFlow's definition of a match: what the BPF program is held against."""
 from __future__ import annotations
 
 import struct
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emulator.asic.hashing import Flow
+from emulator.asic.lookup import ETH_IPV4, TCP, UDP
 from emulator.asic.pipeline import PipelineMatch, PipelineRule
 
-ETH_IPV4 = 0x0800
-TCP, UDP = 6, 17
 _SCALARS = ("in_port", "eth_type", "ip_proto", "dscp", "l4_src", "l4_dst")
 
 
