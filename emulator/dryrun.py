@@ -7,7 +7,7 @@ from rich.console import Group
 
 from emulator.capacity import BUSY_LIMIT
 from emulator.plan import Plan
-from emulator.report import percent, table
+from emulator.report.tables import percent, table
 from emulator.units import show_rate, show_size, show_time
 
 

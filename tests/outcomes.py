@@ -56,9 +56,9 @@ def engine_result(made: Plan, late: float = 1.0) -> EngineResult:
                     continue
                 way = paths.first_links(hosts[rank], hosts[op.peer])
                 done_s = start_s + late * (made.wire.ideal_fct_s(way, op.size_bytes) + INFO.min_rtt_s)
-                keys[ConnectionKey(rank, op.peer, op.channel)] = None
+                keys[ConnectionKey(rank, op.peer, op.channel, op.traffic_class)] = None
                 result.messages.append(Message(index, rank, op.peer, op.channel, op.tag, op.size_bytes,
-                                               start_s, done_s, done_s, 0, op.phase, op.step))
+                                               start_s, done_s, done_s, 0, op.phase, op.step, op.traffic_class))
                 result.spans.append(Span(index, rank, "send", op.phase, op.step, start_s, done_s))
                 result.spans.append(Span(index, op.peer, "recv", op.phase, op.step, start_s, done_s))
                 end_s = max(end_s, done_s)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from emulator import report
+from emulator.report.tables import percent
 from emulator.fidelity import judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
@@ -76,4 +77,4 @@ def test_one_run_has_no_spread() -> None:
 
 @pytest.mark.parametrize("value, shown", [(None, "-"), (0.5, "50.0 %"), (1, "100.0 %")])
 def test_percent(value: float | None, shown: str) -> None:
-    assert report.percent(value) == shown
+    assert percent(value) == shown

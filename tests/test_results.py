@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator import report
+from emulator.report import one
 from emulator.bundle import csv_text, json_text
 from emulator.fabric.pcap import Captured
 from emulator.fidelity import judge
@@ -159,4 +160,4 @@ def test_what_was_captured_and_sampled_is_said(ring: Plan) -> None:
     assert said["captures"] == [{"port": "l1-eth1", "file": "l1-eth1.pcap", "packets": 9,
                                  "dropped_packets": 2, "full": True}]
     assert said["sampling"]["rate_hz"] == 100.0
-    assert "2 more were not captured" in report._captures(said)[0]
+    assert "2 more were not captured" in one._captures(said)[0]

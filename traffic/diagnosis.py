@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traffic.records import ConnectionKey
 from traffic.schedule import Kind
 
 if TYPE_CHECKING:
@@ -34,8 +33,9 @@ def _where(engine: Engine, number: int) -> str:
         return f"{step}, waiting for its block"
     if op.kind is Kind.SEND:
         return f"{step}, sending {op.size_bytes} bytes to rank {op.peer}"
-    connection = engine.keys.index(ConnectionKey(op.peer, rank, op.channel))
-    got = next((m.got for m in engine.in_flight(connection) if m.recv_op == number), None)
+    connections = [place for place, key in enumerate(engine.keys)
+                   if (key.src, key.dst, key.channel) == (op.peer, rank, op.channel)]
+    got = next((m.got for place in connections for m in engine.in_flight(place) if m.recv_op == number), None)
     if got is None:
         return f"{step}, waiting for {op.size_bytes} bytes that rank {op.peer} has not sent yet"
     return f"{step}, waiting for {op.size_bytes - got} of {op.size_bytes} bytes from rank {op.peer}"

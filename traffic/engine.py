@@ -58,7 +58,7 @@ class InFlight:
 
 def connections_of(workload: Workload) -> list[ConnectionKey]:
     """Every connection that the schedule uses, in a fixed order."""
-    return sorted({ConnectionKey(rank, op.peer, op.channel)
+    return sorted({ConnectionKey(rank, op.peer, op.channel, op.traffic_class)
                    for rank, ops in enumerate(workload.schedule.ranks)
                    for op in ops if op.kind is Kind.SEND})
 
@@ -216,7 +216,7 @@ class Engine:
 
     def _issue(self, number: int, now: float) -> list[int]:
         op = self.dag.ops[number]
-        connection = self._index[ConnectionKey(self.dag.rank[number], op.peer, op.channel)]
+        connection = self._index[ConnectionKey(self.dag.rank[number], op.peer, op.channel, op.traffic_class)]
         message = InFlight(number, self.dag.match[number], connection, op.size_bytes, now)
         message.retrans = self.transport.info(connection).total_retrans
         if self._verification:
@@ -305,7 +305,7 @@ class Engine:
         op, rank = self.dag.ops[message.send_op], self.dag.rank[message.send_op]
         self._messages.append(Message(
             self._current, rank, op.peer, op.channel, op.tag, message.size, message.start,
-            message.received, message.acked, message.retrans, op.phase, op.step))
+            message.received, message.acked, message.retrans, op.phase, op.step, op.traffic_class))
         self._span(message.send_op, "send", op, message.start, message.acked)
 
     def _drain_acks(self, end: float) -> None:

@@ -20,6 +20,7 @@ def pipeline(stages: int, microbatches: int, activation_bytes: int, forward_s: f
     """One iteration over `stages` ranks; `activation_bytes` per microbatch and boundary, times per pass."""
     check_pipeline("pipeline", stages, microbatches, activation_bytes, forward_s, backward_s)
     program = Program(stages)
+    program.traffic_class = "pipeline"
     write_pipeline(program, range(stages), microbatches, activation_bytes, forward_s, backward_s)
     return program.schedule("pipeline")
 

@@ -67,9 +67,13 @@ class Written:
 
 
 class Program:
-    """A schedule while it is being written. Each method returns the index of what it appended."""
+    """A schedule while it is being written. Each method returns the index of what it appended.
+
+    `traffic_class` is what the messages written from now on are for; set it before each stage.
+    """
 
     def __init__(self, ranks: int) -> None:
+        self.traffic_class = ""
         self.ops: list[list[Op]] = [[] for _ in range(ranks)]
         self.written = [Written() for _ in range(ranks)]
         self._room = MOST_OPERATIONS
@@ -99,9 +103,9 @@ class Program:
         self._messages[key] += 1
         return (
             self.append(source, Op(Kind.SEND, deps, destination, size_bytes, tag, channel, 0.0, offset,
-                                   phase, step, triggers)),
+                                   phase, step, self.traffic_class, triggers)),
             self.append(destination, Op(Kind.RECV, (), source, size_bytes, tag, channel, 0.0, to,
-                                        phase, step)))
+                                        phase, step, self.traffic_class)))
 
     def copy(self, source: int, destination: int, low: int, high: int, *, slices: int = 1,
              channels: int = 1, channel: int = 0, phase: str = "", step: int = 0) -> None:

@@ -9,11 +9,15 @@ from typing import NamedTuple
 
 
 class ConnectionKey(NamedTuple):
-    """A one-way connection between two ranks; `channel` tells parallel ones apart."""
+    """A one-way connection between two ranks; `channel` tells parallel ones apart.
+
+    Messages of different traffic classes never share a connection: a class is a mark on its packets.
+    """
 
     src: int
     dst: int
     channel: int
+    traffic_class: str = ""
 
 
 class Message(NamedTuple):
@@ -36,6 +40,7 @@ class Message(NamedTuple):
     retransmits: int
     phase: str
     step: int
+    traffic_class: str = ""
 
 
 class Span(NamedTuple):

@@ -31,6 +31,9 @@ class Op:
         names it as its first dependency.
     phase: the collective or stage that it belongs to, for timelines and diagnoses
         ('all-reduce', 'forward', …). step: its step within the phase.
+    traffic_class: what a send's bytes are for, which names its class of service ('gradients',
+        'pipeline', 'tensor', 'expert', 'storage', …); empty: nothing in particular. A recv takes
+        what its send has.
     """
 
     kind: Kind
@@ -43,6 +46,7 @@ class Op:
     offset: int = -1
     phase: str = ""
     step: int = 0
+    traffic_class: str = ""
     triggers: tuple[tuple[int, int], ...] = ()
 
 

@@ -27,11 +27,13 @@ def training(stages: int, replicas: int, microbatches: int, activation_bytes: in
         if value < 1:
             raise BadInput(f"training: {name}={value} must be at least 1.")
     program = Program(stages * replicas)
+    program.traffic_class = "pipeline"
     for replica in range(replicas):
         ranks = [rank_of(stage, replica, replicas) for stage in range(stages)]
         last = write_pipeline(program, ranks, microbatches, activation_bytes, forward_s, backward_s)
         for rank, backward in zip(ranks, last):
             program.written[rank].mark(0, gradient_bytes, backward)
+    program.traffic_class = "gradients"
     for stage in range(stages):
         group = [rank_of(stage, replica, replicas) for replica in range(replicas)]
         write_all_reduce(program, group, split(0, gradient_bytes, replicas), slices, channels)

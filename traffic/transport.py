@@ -78,14 +78,15 @@ class Transport(Protocol):
 
 
 def source_ports(keys: Sequence[ConnectionKey], seed: int) -> list[int]:
-    """A source port for each connection: a hash of seed and ranks, so the same seed gives the same paths.
+    """A source port for each connection: a hash of seed, ranks and channel, so the same seed gives the same
+    paths, with classes of service or without.
 
     Ports of one source rank are distinct.
     """
     used: set[tuple[int, int]] = set()
     ports = []
     for key in keys:
-        digest = hashlib.blake2b(repr((seed, *key)).encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(repr((seed, key.src, key.dst, key.channel)).encode(), digest_size=8).digest()
         index = int.from_bytes(digest, "big")
         while (key.src, port := SOURCE_PORTS[index % len(SOURCE_PORTS)]) in used:
             index += 1

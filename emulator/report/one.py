@@ -1,37 +1,19 @@
-"""What a person reads: the plan before a run, the result after it, the comparison of several.
-
-Works on plain data (a plan's lines, a summary as in summary.json); prints nothing by itself.
-"""
+"""The report of one run, block by block; each works on the summary alone."""
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import mean, stdev
 from typing import Any
 
-from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
 MOST_FLOWS = 32
-
-
-def percent(fraction: float | None, digits: int = 1) -> str:
-    """'87.5 %', or a dash where there is no value."""
-    return "-" if fraction is None else f"{100 * fraction:.{digits}f} %"
-
-
-def table(title: str, *columns: str) -> Table:
-    """A table as all of ours look: first column left, the rest right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, min_width=len(title))
-    for number, column in enumerate(columns):
-        made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
-    return made
 
 
 def headline(summary: Summary) -> str:
@@ -45,7 +27,7 @@ def headline(summary: Summary) -> str:
 def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
-    made.add_row("completion of an iteration", _time(w["completion_s"]), show_time(w["ideal_s"]),
+    made.add_row("completion of an iteration", seconds(w["completion_s"]), show_time(w["ideal_s"]),
                  percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
@@ -62,18 +44,14 @@ def _work(summary: Summary) -> Table:
     return made
 
 
-def _time(time_s: float | None) -> str:
-    return "-" if time_s is None else show_time(time_s)
-
-
 def _iterations(summary: Summary) -> Table | None:
     iterations = summary["workload"]["iterations"]
     if not any(i["compute_s"] for i in iterations):
         return None
     made = table("Iterations (mean over ranks)", "iteration", "time", "compute", "exposed communication",
                  "network share")
-    for number, i in enumerate(iterations):
-        made.add_row(str(number + 1), show_time(i["time_s"]), show_time(i["compute_s"]),
+    for place, i in enumerate(iterations):
+        made.add_row(str(place + 1), show_time(i["time_s"]), show_time(i["compute_s"]),
                      show_time(i["exposed_comm_s"]), percent(i["network_share"]))
     return made
 
@@ -123,7 +101,7 @@ def _verdict(summary: Summary) -> Group:
     made = table("Can the emulation be trusted?", "check", "value", "limit", "", "why")
     made.columns[-1].justify = "left"
     for check in fidelity["checks"]:
-        made.add_row(check["name"], _number(check["value"]), _number(check["limit"]),
+        made.add_row(check["name"], number(check["value"]), number(check["limit"]),
                      Text("ok", "green") if check["ok"] else Text("FAIL", "bold red"), check["why"])
     line = Text("Verdict: ", "bold") + (
         Text("pass", "bold green") if passed else
@@ -139,12 +117,6 @@ def _captures(summary: Summary) -> list[str]:
         lacks += ["it ends early, having reached its largest size"] if c["full"] else []
         lines.append("; ".join([f"Capture {c['file']}: {c['packets']} packets", *lacks]))
     return lines
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "-" if value is None else str(value)
 
 
 def _flows(flows: Sequence[Flow]) -> Table | None:
@@ -176,52 +148,3 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     parts += [f"Note: {note}" for note in summary.get("notes", ())]
     parts += [_verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)
-
-
-def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
-    """One line a run, for matrix and repeat."""
-    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of host links",
-                 "queue p99", "drops", "verdict")
-    for label, s in rows:
-        w, f, q = s["workload"], s["flows"], s["queues"]
-        if not q:
-            made.add_row(label, *["-"] * 8, s["fidelity"]["verdict"])
-            continue
-        goodput = "-" if w["goodput_bps"] is None else show_rate(w["goodput_bps"])
-        made.add_row(label, _time(w["completion_s"]), percent(w["efficiency"]), _time(f["fct_p50_s"]),
-                     _time(f["fct_p99_s"]), goodput, percent(w["host_links_share"]), show_size(q["p99_bytes"] or 0),
-                     str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
-    return made
-
-
-def spread(rows: Sequence[tuple[str, Summary]]) -> Table | None:
-    """Mean, standard deviation, least and most over the seeds of runs that differ in nothing else; and how
-    many connections all of them together put over each top switch. None where no two runs do.
-    """
-    alike: dict[str, list[Summary]] = {}
-    for label, summary in rows:
-        rest = " ".join(word for word in label.split() if not word.startswith("seed="))
-        alike.setdefault(rest, []).append(summary)
-    made = table("Over the seeds", "runs", "figure", "mean", "sd", "least", "most")
-    for label, summaries in alike.items():
-        for key, show_value in (("completion_s", show_time), ("efficiency", percent), ("host_links_share", percent)):
-            values = [s["workload"][key] for s in summaries if s["workload"][key] is not None]
-            if len(values) > 1:
-                figures = (mean(values), stdev(values), min(values), max(values))
-                made.add_row(f"{label} ({len(values)} seeds)".strip(), key, *map(show_value, figures))
-        over: Counter[str] = Counter()
-        for s in summaries:
-            over.update(s["links"]["connections_by_top_switch"] if s["links"] else {})
-        if len(summaries) > 1 and over:
-            made.add_row(label, "connections over " + " ".join(f"{name}:{n}" for name, n in over.items()))
-    return made if made.row_count else None
-
-
-def show(renderable: Any, stream: Any = None) -> None:
-    """Print to the terminal; a pipe or a narrow window gets at least 100 columns, so no cell is cut."""
-    # without markup and emoji: a file called [x] or :100: is printed as it is called
-    plain = {"file": stream, "highlight": False, "markup": False, "emoji": False}
-    console = Console(**plain)
-    if console.width < 100 or not console.is_terminal:
-        console = Console(**plain, width=max(console.width, 120))
-    console.print(renderable)

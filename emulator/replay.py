@@ -1,0 +1,160 @@
+"""The workload over a standing fabric, with everything measured while it runs."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeVar
+
+from emulator import netns
+from emulator.errors import EmulatorError, Interrupted
+from emulator.fabric import pcap
+from emulator.fabric.build import Fabric
+from emulator.fabric.ethtool import offloads_on
+from emulator.fabric.verify import shaped_rates_bps
+from emulator.telemetry.counters import Snapshot, difference, take_snapshot
+from emulator.telemetry.sampler import QueueSampler
+from traffic.engine import Engine, EngineOptions
+from traffic.records import ConnectionKey
+from traffic.transport import Endpoint, TcpTransport
+
+if TYPE_CHECKING:
+    from emulator.session import Session
+
+T = TypeVar("T")
+
+SAMPLE_HZ = {"netdev": 100.0, "bpf": 20.0}  # the bpf switch has its own record, packet by packet
+DEFAULT_SAMPLE_HZ = 1000.0
+SETTLE_S = 0.5
+SAMPLING_LEAD_S = 0.1
+LEAST_WATCH_S = 2.2
+LEAST_TICK_S, TICK_FRAMES, MOST_TICK_S = 0.002, 3, 0.01
+
+
+class Replay:
+    """The workload of a session over its fabric, measured; what is seen goes into the session's outcome."""
+
+    def __init__(self, session: Session, fabric: Fabric) -> None:
+        self.session, self.fabric = session, fabric
+        self.plan, self.progress = session.plan, session.progress
+
+    def run(self) -> None:
+        """Replay the workload while everything is measured."""
+        plan, progress, fabric = self.plan, self.progress, self.fabric
+        progress.stage("connecting ranks")
+        engine = self._engine()
+        try:
+            engine.connect(deadline_s=max(30.0, plan.deadline_s / 4))
+            self.session.update(paths=self._paths(engine), return_paths=self._return_paths(engine))
+            _wait_until_quiet(fabric)
+            before = take_snapshot(fabric.ports, fabric.hosts)
+            losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
+                                   plan.deadline_s + 60.0)
+            progress.stage(f"traffic: {plan.workload.name}")
+            record, watched_s = self._recorded(self.session.switches.record), time.monotonic()
+            try:
+                time.sleep(SAMPLING_LEAD_S)  # the window lies within the samples
+                with captures(self.session, fabric):
+                    self._replay(engine)
+                # cores are read once a second: a shorter run waits for its second reading
+                time.sleep(max(SAMPLING_LEAD_S, watched_s + LEAST_WATCH_S - time.monotonic()))
+            finally:
+                self.session.update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
+            if self.session.outcome.interrupted or self.session.outcome.engine.stuck:
+                engine.transport.close()  # what its buffers still hold would go on for many seconds
+            progress.stage("reading counters and queues")
+            _wait_until_quiet(fabric)
+            after = take_snapshot(fabric.ports, fabric.hosts)
+            self.session.update(impossible_windows=self.session.congestion_control.impossible_windows)
+            failure = self.session.switches.failure()
+            if failure:
+                self.session.update(switch_failure=failure)
+            self.session.update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
+                         link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
+                         datapath_losses={what: count - losses[what]
+                                          for what, count in self.session.switches.losses().items()},
+                         packet_ins=self.session.controller.state().packet_ins - packet_ins)
+            progress.done()
+        finally:
+            engine.transport.close()
+
+    def _recorded(self, act: Callable[[], T]) -> T | None:
+        """What `act` gives; None where a queue was taken away under the switch, which the verdict then tells."""
+        try:
+            return act()
+        except Interrupted:
+            raise
+        except EmulatorError as fault:
+            self.session.update(link_faults=(*self.session.outcome.link_faults, str(fault)))
+            return None
+
+    def _engine(self) -> Engine:
+        plan = self.plan
+        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
+        transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
+                                 plan.experiment.seed, netns.entered)
+        tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
+        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
+        total = plan.iterations
+
+        def report(iteration: int, done: int, operations: int) -> None:
+            self.progress.update(f"iteration {iteration + 1} of {total}, {100 * done // max(operations, 1)} %")
+
+        return Engine(plan.workload, transport, options, report)
+
+    def _replay(self, engine: Engine) -> None:
+        """Run to the end; an interrupt keeps what was seen until then."""
+        started = time.monotonic()
+        try:
+            result = engine.run()
+        except Interrupted:
+            result = engine.seen()
+            self.session.update(interrupted=True)
+        self.session.update(engine=result, started_s=started, ended_s=time.monotonic())
+
+    def _paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
+        """The nodes that the data of each connection crosses, asked of the switches."""
+        return {key: self._nodes(key.src, key.dst, engine.transport.ports(number))
+                for number, key in enumerate(engine.keys)}
+
+    def _return_paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
+        """The nodes that the acknowledgements of each connection cross."""
+        return {key: self._nodes(key.dst, key.src, engine.transport.ports(number)[::-1])
+                for number, key in enumerate(engine.keys)}
+
+    def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
+        hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
+        a, b = hosts[placement[source]].name, hosts[placement[destination]].name
+        sent = self.session.switches.path(a, b, "tcp", *ports)
+        return (*(self.fabric.port[name].node for name in sent), b) if sent else ()
+
+
+@contextmanager
+def captures(session: Session, fabric: Fabric) -> Iterator[None]:
+    """Packets of the ports that were asked for, into the bundle's folder, while the block runs."""
+    captures = pcap.capture(fabric, session.plan.experiment.pcap, session.folder)
+    try:
+        yield
+    finally:
+        session.update(captures=tuple(pcap.stop(captures)))
+
+
+def _wait_until_quiet(fabric: Fabric) -> None:
+    """Until no port has sent anything for SETTLE_S; bounded, because counters are compared afterwards."""
+    last: Snapshot | None = None
+    for _ in range(20):
+        now = take_snapshot(fabric.ports, ())
+        if last and all(now.links[name] == counters for name, counters in last.links.items()):
+            return
+        last = now
+        time.sleep(SETTLE_S)
+
+
+def _offloads(fabric: Fabric) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(interface, its offloads that are on) of each port that has any."""
+    for port in fabric.ports:
+        with netns.entered(port.netns) if port.netns else nullcontext():
+            on = offloads_on(port.name)
+        if on:
+            yield port.name, on
