@@ -54,6 +54,9 @@ class Experiment(pydantic.BaseModel):
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
                                                       "port's rate; auto is 100 frames")
     ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
+    delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
+    loss: Text = pydantic.Field("0", description="bit error rate of each link: 1e-7 loses 0.12 % of full "
+                                                 "frames of 1514 bytes (bpf switch)")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from emulator.delay.record import DelayRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.telemetry.counters import Snapshot
@@ -31,7 +32,8 @@ class Outcome:
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
     no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
-    sentence where a switch's process died. error: why the run broke off, as (exit status, sentence).
+    sentence where a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
+    switch port -> packets of its link lost to bit errors. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -42,6 +44,8 @@ class Outcome:
     ended_s: float = 0.0
     recording: Recording | None = None
     packets: PacketRecord | None = None
+    delay: DelayRecord | None = None
+    bit_errors: Mapping[str, int] = field(default_factory=dict)
     switch_failure: str = ""
     impossible_windows: int = 0
     between: Snapshot | None = None

@@ -40,7 +40,7 @@ class Replay:
 
     def run(self) -> None:
         """Replay the workload while everything is measured."""
-        plan, progress, fabric = self.plan, self.progress, self.fabric
+        plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
         progress.stage("connecting ranks")
         engine = self._engine()
         try:
@@ -49,6 +49,7 @@ class Replay:
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
             losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
@@ -70,6 +71,9 @@ class Replay:
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
+            self.session.update(delay=relay and relay.since(relayed),
+                                bit_errors={port: count - bit_errors[port]
+                                            for port, count in self.session.switches.bit_errors().items()})
             self.session.update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
                          datapath_losses={what: count - losses[what]

@@ -21,6 +21,7 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
@@ -170,6 +171,9 @@ def _require(plans: list[Plan]) -> None:
     if any(plan.switch == "ovs" for plan in plans):
         machine.require_programs(machine.OVS_PROGRAMS)
     machine.require_programs(["mnexec"])
+    if any(plan.wire.delay_s for plan in plans):
+        require_relay()
+        machine.require_real_time()
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])

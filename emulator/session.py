@@ -20,6 +20,7 @@ from emulator import __version__, machine
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
+from emulator.delay.relay import Relay
 from emulator.errors import EmulatorError, Interrupted, MachineLacks
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
@@ -44,6 +45,7 @@ class Session:
     def __init__(self, plan: Plan, progress: Progress, folder: Path) -> None:
         self.plan, self.progress, self.folder = plan, progress, folder
         self.outcome = Outcome()
+        self.relay: Relay | None = None
 
     @contextmanager
     def fabric(self) -> Iterator[Fabric]:
@@ -57,6 +59,8 @@ class Session:
                                            CONTROLLER_PORT)
         try:
             fabric = fabric_build.build(plan.fabric)
+            if plan.wire.delay_s:
+                self.relay = Relay(fabric.spec, fabric.ports)
             self.switches = self._switches(fabric)
             self.congestion_control = self._congestion_control(fabric)
             up = time.monotonic()
@@ -65,6 +69,8 @@ class Session:
             self.progress.stage("gate: a probe over every link")
             tables = plan_tables(graph, plan.experiment.routing, plan.experiment.seed)
             prove(fabric, _probes(plan_probes(graph, tables)))
+            if plan.bit_error_rate:
+                self.switches.set_bit_error_rate(plan.bit_error_rate)
             self.progress.done()
             self.update(setup=Setup(up - began, time.monotonic() - began), ports=fabric.ports,
                          environment=self._environment(fabric))
@@ -76,6 +82,8 @@ class Session:
                 self.congestion_control.close()
             if hasattr(self, "switches"):
                 self.switches.stop()
+            if self.relay:
+                self.relay.stop()
             self.controller.stop()
             if self.outcome.setup:
                 self.update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
