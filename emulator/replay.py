@@ -12,7 +12,7 @@ from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
 from emulator.fabric.ethtool import offloads_on
 from emulator.fabric.verify import shaped_rates_bps
-from emulator.telemetry.counters import Snapshot, difference, take_snapshot
+from emulator.telemetry.counters import Snapshot, difference, take_snapshot, without_drops
 from emulator.telemetry.sampler import QueueSampler
 from traffic.engine import Engine, EngineOptions
 from traffic.records import ConnectionKey
@@ -71,10 +71,9 @@ class Replay:
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
-            self.session.update(delay=relay and relay.since(relayed),
-                                bit_errors={port: count - bit_errors[port]
-                                            for port, count in self.session.switches.bit_errors().items()})
-            self.session.update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
+            lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
+            self.session.update(delay=relay and relay.since(relayed), bit_errors=lost)
+            self.session.update(between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
                          datapath_losses={what: count - losses[what]
                                           for what, count in self.session.switches.losses().items()},
