@@ -84,6 +84,11 @@ def _main(argv: list[str]) -> int:
             if asked.cli:
                 _keep(folder, plan, outcome)
                 return _status(outcome, 0)
+            if outcome.interrupted and outcome.engine is None:
+                folder.discard()
+                print("emulator: interrupted before anything was measured; this run left nothing.", file=sys.stderr)
+                status = Interrupted.exit_status
+                break
             summary = _write(folder, plan, outcome)
             rows.append((plan.label, summary))
             if outcome.engine:  # else there is nothing but the sentence that says why
@@ -94,7 +99,9 @@ def _main(argv: list[str]) -> int:
             if outcome.interrupted:
                 print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
                 break
-        if len(plans) > 1:
+        if not rows:
+            target.discard()
+        elif len(plans) > 1:
             _show(report.comparison(rows))
             over_seeds = report.spread(rows)
             if over_seeds:

@@ -31,6 +31,7 @@ from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
 from emulator.replay import Replay, captures
+from emulator.runlog import compose
 
 
 RUN_DIR = Path("/run/emulator")
@@ -46,6 +47,8 @@ class Session:
         self.plan, self.progress, self.folder = plan, progress, folder
         self.outcome = Outcome()
         self.relay: Relay | None = None
+        self.broken_off = ""
+        self._logs: dict[str, str] = {}
 
     @contextmanager
     def fabric(self) -> Iterator[Fabric]:
@@ -77,10 +80,11 @@ class Session:
             yield fabric
         finally:
             down = time.monotonic()
-            self.update(log=_tail(self.controller.log))
+            self._logs["the controller"] = _text(self.controller.log)
             if hasattr(self, "congestion_control"):
                 self.congestion_control.close()
             if hasattr(self, "switches"):
+                self._logs["the switches"] = self.switches.log_tail()
                 self.switches.stop()
             if self.relay:
                 self.relay.stop()
@@ -113,6 +117,12 @@ class Session:
                 "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
+    @property
+    def log(self) -> str:
+        """The text of log.txt."""
+        notes = (self.broken_off, self.outcome.switch_failure, *self.outcome.link_faults)
+        return compose(self.progress.stages, "\n".join(filter(None, notes)), self._logs)
+
     def update(self, **values: object) -> None:
         self.outcome = replace(self.outcome, **values)
 
@@ -123,9 +133,9 @@ def _probes(plan: ProbePlan) -> list[Probe]:
             for source, destination in plan.pairs for number in range(plan.ports)]
 
 
-def _tail(path: Path, limit: int = 20000) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")[-limit:]
+        return path.read_text(errors="replace")
     except FileNotFoundError:
         return ""
 
@@ -156,7 +166,10 @@ def _guarded(session: Session, act: Callable[[Session, Fabric], None]) -> Outcom
         with session.fabric() as fabric:
             act(session, fabric)
     except EmulatorError as error:
+        session.broken_off = str(error)
+        session.update(log=session.log, error=(error.exit_status, str(error)),
+                       interrupted=isinstance(error, Interrupted))
         session.progress.done()
-        session.outcome = replace(session.outcome, error=(error.exit_status, str(error)),
-                                  interrupted=isinstance(error, Interrupted))
+    else:
+        session.update(log=session.log)
     return session.outcome

@@ -25,6 +25,7 @@ from emulator.fabric.build import Fabric
 from emulator.fabric.switches import openflow_target
 from emulator.fabric.verify import verify_links, wait_until_verified
 
+LOG_LINES = 200
 # frames of our own; copies to the controller; what `--loss` asked for, which bit_errors tells
 _NO_LOSS = ("kick", "packet_ins_lost", BIT_ERROR)
 
@@ -83,7 +84,7 @@ class BpfSwitches:
 
     def log_tail(self) -> str:
         """The end of the agent's log."""
-        return self._agent.tail()
+        return self._agent.tail(LOG_LINES)
 
     def stop(self) -> None:
         """End the agent and let go of the programs; the ports keep them until the sandbox ends."""
