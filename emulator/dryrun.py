@@ -37,7 +37,7 @@ def _times(plan: Plan) -> Any:
     made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
     if perfect.formula_s is not None:
         made.add_row("  by the closed form", show_time(perfect.formula_s))
-    made.add_row("  by simulation without contention", show_time(perfect.simulated.completion_s))
+    made.add_row("  by simulation without contention", show_time(perfect.simulated.delivered_s))
     if perfect.busiest:
         b = perfect.busiest
         made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))

@@ -87,6 +87,7 @@ class Session:
                 self._logs["the switches"] = self.switches.log_tail()
                 self.switches.stop()
             if self.relay:
+                self._logs["the relay of --delay"] = self.relay.failure() or "It ran to the end."
                 self.relay.stop()
             self.controller.stop()
             if self.outcome.setup:
