@@ -75,15 +75,17 @@ class Replay:
             self.session.update(delay=relay and relay.since(relayed), bit_errors=lost)
             self.session.update(between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
-                         datapath_losses={what: count - losses[what]
-                                          for what, count in self.session.switches.losses().items()},
+                         datapath_losses={what: count - losses[what] for what, count in
+                                          (self._recorded(self.session.switches.losses) or losses).items()},
                          packet_ins=self.session.controller.state().packet_ins - packet_ins)
             progress.done()
         finally:
             engine.transport.close()
 
     def _recorded(self, act: Callable[[], T]) -> T | None:
-        """What `act` gives; None where a queue was taken away under the switch, which the verdict then tells."""
+        """What `act` gives; None where the switch has gone or a queue was taken away under it, which the
+        verdict then tells.
+        """
         try:
             return act()
         except Interrupted:
