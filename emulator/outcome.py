@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from emulator.delay.record import DelayRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
+from emulator.memory import Memory
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.packets import PacketRecord
 from emulator.telemetry.series import Recording
@@ -15,11 +16,14 @@ from traffic.records import ConnectionKey, EngineResult
 
 @dataclass(frozen=True)
 class Setup:
-    """Wall seconds until the fabric stood, until every path was proven, and for taking it down."""
+    """Wall seconds until the fabric stood, until every path was proven, and for taking it down; the memory
+    that was in use once it stood (None where nobody looked).
+    """
 
     up_s: float
     ready_s: float
     down_s: float = 0.0
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True)

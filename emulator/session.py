@@ -16,7 +16,7 @@ from pathlib import Path
 from controllers.probes import ProbePlan, plan_probes
 from controllers.process import start_controller
 from controllers.routing import plan_tables
-from emulator import __version__, machine
+from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
@@ -31,6 +31,7 @@ from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
 from emulator.replay import Replay, captures
+from emulator.report.setup import line as setup_line
 from emulator.runlog import compose
 
 
@@ -53,7 +54,7 @@ class Session:
     @contextmanager
     def fabric(self) -> Iterator[Fabric]:
         """A fabric that stands, whose switches hold their tables, and whose every path was proven."""
-        plan, began = self.plan, time.monotonic()
+        plan, began, kernel_bytes = self.plan, time.monotonic(), memory.kernel()
         graph = plan.graph
         self.progress.stage(f"building {len(graph.hosts)} hosts, {len(graph.switches)} switches, "
                             f"{len(graph.links)} links")
@@ -75,7 +76,7 @@ class Session:
             if plan.bit_error_rate:
                 self.switches.set_bit_error_rate(plan.bit_error_rate)
             self.progress.done()
-            self.update(setup=Setup(up - began, time.monotonic() - began), ports=fabric.ports,
+            self.update(setup=Setup(up - began, time.monotonic() - began, memory=self._memory(kernel_bytes)), ports=fabric.ports,
                          environment=self._environment(fabric))
             yield fabric
         finally:
@@ -92,6 +93,11 @@ class Session:
             self.controller.stop()
             if self.outcome.setup:
                 self.update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
+
+    def _memory(self, kernel_before: int) -> memory.Memory:
+        """What this run takes; of the kernel's memory, what came since the start."""
+        taken = memory.read()
+        return replace(taken, kernel=taken.kernel - kernel_before)
 
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":
@@ -156,6 +162,8 @@ def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
               flush=True)
+        s = session.outcome.setup
+        print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
         with captures(session, fabric):
             run_command_line(open_network(fabric))
 

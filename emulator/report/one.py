@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from emulator.report import transport
+from emulator.report import setup, transport
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -154,5 +154,5 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]
-    parts += [_verdict(summary), f"Result bundle: {out}"]
+    parts += [*setup.lines(summary), _verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)

@@ -57,5 +57,8 @@ def _experiment(plan: Plan) -> dict[str, Any]:
 
 def _setup(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     times = outcome.setup
+    used = times.memory if times else None
     return {"up_s": times and times.up_s, "ready_s": times and times.ready_s, "down_s": times and times.down_s,
+            "memory_processes_bytes": used and used.processes, "memory_largest_process_bytes": used and used.largest,
+            "memory_kernel_bytes": used and used.kernel,
             "hosts": len(plan.graph.hosts), "switches": len(plan.graph.switches), "links": len(plan.graph.links)}
