@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
     add(link, "ecn", "SIZE")
+    add(link, "classes", "TABLE")
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")

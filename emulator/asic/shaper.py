@@ -19,11 +19,10 @@ from dataclasses import replace
 from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput
 from emulator.fabric import rtnl
-from emulator.fabric.link import (CLASS, H_ROOT, LEAF, ROOT, Shape, htb_root, leaf, read_class, read_kind,
+from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_root, leaf, read_class, read_kind,
                                   shape)
 from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
 
-PARENT = 0x10100  # class 1:100, the port's rate where there are eight classes
 _OWN_SHARE = 1000  # a child's own rate is 1/1000 of the port's
 _MAX_QUANTUM = 200_000  # above, HTB warns
 _TCA_KIND, _TCA_OPTIONS = 1, 2
@@ -43,7 +42,8 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     Raises BadInput for a rate or limit that cannot be shaped.
     """
     port = shape(rate_bps, mtu, limit_bytes)
-    messages = [rtnl.qdisc(ifindex, ROOT, H_ROOT, htb_root())]
+    # only a packet that no program has classified needs the default: it goes where DSCP 0 goes
+    messages = [rtnl.qdisc(ifindex, ROOT, H_ROOT, htb_root(CLASS + queueing.class_of_dscp[0]))]
     if len(queueing.classes) == 1:
         messages.append(rtnl.traffic_class(ifindex, CLASS, ROOT, _class(port, port.rate_bytes_per_s, 0)))
     else:

@@ -16,6 +16,7 @@ from emulator.asic.assemble import assemble, faults, sites
 from emulator.asic.chip import Chip, PortSite, SwitchSite, open_chip
 from emulator.asic.datapath import BpfDatapath
 from emulator.asic.hashing import Flow, group_seed, hashed_member
+from emulator.asic.hosts import host_faults, shape_hosts
 from emulator.asic.layout import CAUSES
 from emulator.asic.queueing import Queueing
 from emulator.asic.recorder import Recorder
@@ -61,7 +62,8 @@ class BpfSwitches:
 
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
-        return verify_links(self.fabric) + faults(self.fabric, self._queueing)
+        of_hosts = [] if self.fabric.spec.plain_hosts else host_faults(self.fabric, self._queueing)
+        return verify_links(self.fabric) + faults(self.fabric, self._queueing) + of_hosts
 
     def record(self) -> Recorder:
         """Start recording every queue, packet by packet."""
@@ -103,6 +105,8 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     Raises BadInput for queues that cannot be, MachineLacks where the kernel refuses the programs.
     """
     chip = assemble(fabric, queueing)
+    if not fabric.spec.plain_hosts:
+        shape_hosts(fabric, queueing)
     wait_until_verified(fabric)
     argument = {"handles": chip.handles, "switches": [_as_json(site) for site in sites(fabric)]}
     listen = {switch.dpid: openflow_target(fabric.spec, switch.name) for switch in fabric.spec.graph.switches}
