@@ -11,6 +11,7 @@ from pathlib import Path
 from controllers.routing import parse_routing
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
+from emulator.asic.shaper import service
 from emulator.class_specs import parse_classes
 from emulator.classes import DEFAULT_TABLE, ClassTable
 from emulator.capacity import Capacity, largest_rate_bps, predict
@@ -107,7 +108,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
-    workload, wire = _workload(experiment, graph, paths, switch, datapath)
+    workload, wire = _workload(experiment, graph, paths, switch, datapath, classes)
     check_schedule(workload.schedule, len(graph.hosts))
     perfect = ideal(workload, paths, wire)
     iterations = workload.warmup + workload.iterations
@@ -119,7 +120,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
         expected=_expected(workload, paths, experiment),
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
-    plan.queueing  # refuses shares and thresholds that the buffer does not hold
+    service(plan.queueing, wire.frame_bytes)  # refuses shares, thresholds and weights that no port can have
     return plan
 
 
@@ -131,13 +132,14 @@ def _classes(experiment: Experiment, switch: str) -> ClassTable | None:
     return table
 
 
-def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, datapath: str
-              ) -> tuple[Workload, Wire]:
+def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, datapath: str,
+              classes: ClassTable | None) -> tuple[Workload, Wire]:
     """The workload at its rate. Sizes can follow from the rate, and `auto` from what is sent where."""
 
     def at(rate_bps: float) -> Workload:
         return resolve_workload(experiment.workload, Setting(
-            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale))
+            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale,
+            classes=(classes or DEFAULT_TABLE).names))
 
     if experiment.rate == "auto":
         rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath)

@@ -11,7 +11,7 @@ class QueueRecord:
     """One egress queue (a class of a port) over the measured window.
 
     Depths are weighted by time, delays are sojourn times of packets, from arrival to leaving for the
-    wire (NaN where none left). dropped_packets: tail drops. lost_packets: bit errors. ect_packets could
+    wire (NaN where none left). limit_bytes: what it may hold. dropped_packets: tail drops. lost_packets: bit errors. ect_packets could
     be marked, marked_packets were.
     """
 
@@ -31,6 +31,8 @@ class QueueRecord:
     lost_packets: int
     ect_packets: int
     marked_packets: int
+    sent_bytes: int = 0
+    limit_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,20 @@ class GapRecord:
 
 
 @dataclass(frozen=True)
+class SentSeries:
+    """What each queue had sent since the start of the record: time_s[T] (CLOCK_MONOTONIC), sent_bytes[T, Q]
+    in the order of the record's queues."""
+
+    time_s: np.ndarray
+    sent_bytes: np.ndarray
+
+
+@dataclass(frozen=True)
 class PacketRecord:
     """All queues and ports of the switches, and their depth whenever it changed.
 
     time_s[N] (CLOCK_MONOTONIC), queue[N] (index into `queues`), depth_bytes[N], in order of time;
-    lost_samples: overwritten before they were read.
+    lost_samples: overwritten before they were read. sent: only where ports have several classes.
     """
 
     queues: tuple[QueueRecord, ...]
@@ -57,3 +68,4 @@ class PacketRecord:
     queue: np.ndarray
     depth_bytes: np.ndarray
     lost_samples: int
+    sent: SentSeries | None = None
