@@ -76,6 +76,10 @@ class Plan:
         """The DSCP of what a traffic class sends."""
         return self.classes.dscp(traffic_class) if self.classes else 0
 
+    def class_number(self, traffic_class: str) -> int:
+        """The number of the queue that a traffic class waits in."""
+        return self.classes.number(traffic_class) if self.classes else 0
+
     @property
     def swift(self) -> Swift:
         """Swift's target: a queue of a dozen frames above the base round trip, which is next to nothing."""

@@ -164,7 +164,8 @@ def littles_law(run: Observations) -> Check:
             frames_s[port.name] = run.frame_bytes * 8 / port.rate_bps
     worst, why = -1.0, ""
     for path in run.paths:
-        queued_s, seen_s = sum(waits_s[name] for name in path.ports), path.rtt_s - path.base_rtt_s
+        queued_s = sum(path.waits_s.get(name, waits_s[name]) for name in path.ports)
+        seen_s = path.rtt_s - path.base_rtt_s
         allowed_s = LITTLE_TOLERANCE * max(queued_s, seen_s) + sum(frames_s[name] for name in path.ports)
         if abs(queued_s - seen_s) / allowed_s > worst:
             worst = abs(queued_s - seen_s) / allowed_s

@@ -15,13 +15,15 @@ class PathDelay:
     """A flow's mean round trip, for Little's law.
 
     name: such as 'h1-h3'. ports: the names of all ports that its packets and their acknowledgements
-    leave by. rtt_s: mean of its round-trip times; base_rtt_s: of the empty path.
+    leave by. rtt_s: mean of its round-trip times; base_rtt_s: of the empty path. waits_s: port -> mean wait
+    in its class's queue there, in the place of the whole port's, where ports have several classes.
     """
 
     name: str
     ports: tuple[str, ...]
     rtt_s: float
     base_rtt_s: float
+    waits_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

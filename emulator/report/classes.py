@@ -20,11 +20,12 @@ def classes(summary: Summary) -> Table | None:
     where = f" (queues at {block['port']}" if block["port"] else ""
     if block["contended_s"]:
         where += f"; shares of what it sent in the {block['contended_s']:.1f} s in which all of them sent"
-    made = table(f"Classes of service{where}{')' if where else ''}", "class", "DSCP", "service", "throughput", "share",
-                 "fair", "queue p99", "delay p99", "delay max", "drops", "marks", "FCT p50", "FCT p99")
+    made = table(f"Classes of service{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share", "fair",
+                 "queue p99", "delay p99", "max", "drops", "marks", "FCT p50", "FCT p99")
+    made.columns[0].no_wrap = True
     for row in block["by_class"]:
         if row["messages"] or row["queue_p99_bytes"] is not None:
-            made.add_row(row["name"], str(row["dscp"]) if block["table"] else "-", row["service"], _rate(row),
+            made.add_row(row["name"], str(row["dscp"]) if block["table"] else "-", _service(row), _rate(row),
                          percent(row["share"]), percent(row["fair_share"]), _size(row["queue_p99_bytes"]),
                          seconds(row["delay_p99_s"]), seconds(row["delay_max_s"]), _count(row["dropped_packets"]),
                          _count(row["marked_packets"]), seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
@@ -37,16 +38,21 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
              if row["messages"]]
     if len({label for label, _ in found}) < 2:
         return None
-    made = table("Classes of service, side by side", "class", "run", "service", "throughput", "share", "fair",
-                 "queue p99", "delay p99", "FCT p50", "FCT p99")
+    made = table("Classes of service, side by side", "class", "run", "weight", "rate", "share", "fair", "queue p99",
+                 "delay p99", "FCT p50", "FCT p99")
     made.columns[1].justify = "left"
+    made.columns[0].no_wrap = made.columns[1].no_wrap = True
     for name in dict.fromkeys(row["name"] for _, row in found):
         for label, row in found:
             if row["name"] == name:
-                made.add_row(name, label, row["service"], _rate(row), percent(row["share"]), percent(row["fair_share"]),
+                made.add_row(name, label, _service(row), _rate(row), percent(row["share"]), percent(row["fair_share"]),
                              _size(row["queue_p99_bytes"]), seconds(row["delay_p99_s"]), seconds(row["fct_p50_s"]),
                              seconds(row["fct_p99_s"]))
     return made
+
+
+def _service(row: Mapping[str, Any]) -> str:
+    return "strict" if row["strict"] else "-" if row["weight"] is None else str(row["weight"])
 
 
 def _rate(row: Mapping[str, Any]) -> str:

@@ -118,7 +118,7 @@ def _served(record: PacketRecord, port: str, table: ClassTable) -> Served | None
     if not got.sum():
         return None
     share = got / got.sum()
-    busy = [_backlogged(record, column, times[first], times[last]) for column in columns]
+    busy = [record.busy_share(column, times[first], times[last]) >= BACKLOGGED for column in columns]
     fair = fair_shares(table, share, [bool(p and b) for p, b in zip(present, busy)])
     return Served(float(times[last] - times[first]),
                   tuple(float(s) if p else None for s, p in zip(share, present)),
@@ -132,11 +132,3 @@ def fair_shares(table: ClassTable, share: Sequence[float], backlogged: Sequence[
     left = 1.0 - sum(s for s, w in zip(share, weight) if not w)
     return [left * w / sum(weight) if w else float(s) for s, w in zip(share, weight)]
 
-
-def _backlogged(record: PacketRecord, column: int, start_s: float, end_s: float) -> bool:
-    """Did the queue hold packets nearly all along?"""
-    mine = record.queue == column
-    times, depths = record.time_s[mine], record.depth_bytes[mine]
-    at = np.concatenate(([start_s], times.clip(start_s, end_s), [end_s]))
-    held = np.concatenate(([0], depths)) > 0
-    return float(np.diff(at)[held].sum()) >= BACKLOGGED * (end_s - start_s)
