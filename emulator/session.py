@@ -82,7 +82,8 @@ class Session:
 
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":
-            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR)
+            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR,
+                              self.plan.classes)
         return openvswitch.start(fabric, CONTROLLER_PORT)
 
     def _congestion_control(self, fabric: Fabric) -> CongestionControl:
@@ -138,7 +139,7 @@ def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
               flush=True)
         with captures(session, fabric):
-            run_command_line(open_network(fabric))
+            run_command_line(open_network(fabric), switches=session.switches)
 
     return _guarded(Session(plan, progress, folder), interact)
 

@@ -11,7 +11,7 @@ from emulator import netns
 from emulator.asic.build import object_path
 from emulator.asic.objects import EGRESS, open_object, tc_attach, tc_hook
 from emulator.asic.queueing import Queueing
-from emulator.asic.shaper import port_faults, port_messages, read_qdiscs
+from emulator.asic.shaper import port_faults, port_messages, read_qdiscs, weight_messages
 from emulator.errors import EmulatorError
 from emulator.fabric.build import Fabric
 from emulator.fabric.spec import Port
@@ -27,8 +27,7 @@ def shape_hosts(fabric: Fabric, queueing: Queueing) -> None:
     try:
         for port in host_ports(fabric):
             with netns.entered(port.netns):
-                send([*port_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing)],
-                     port.name)
+                send(port_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing), port.name)
                 tc_hook(port.ifindex)
                 tc_attach(port.ifindex, loaded.program("classify"), EGRESS)
     finally:
@@ -43,6 +42,13 @@ def host_faults(fabric: Fabric, queueing: Queueing) -> list[str]:
             faults += port_faults(netlink, read_qdiscs(netlink), port.name, port.ifindex, port.rate_bps,
                                   port.limit_bytes, fabric.spec.mtu, queueing)
     return faults
+
+
+def reweigh_hosts(fabric: Fabric, queueing: Queueing) -> None:
+    """Give the classes of all hosts' ports the weights of `queueing`."""
+    for port in host_ports(fabric):
+        with netns.entered(port.netns):
+            send(weight_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing), port.name)
 
 
 def host_ports(fabric: Fabric) -> Sequence[Port]:

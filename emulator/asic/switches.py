@@ -5,7 +5,7 @@ The counterpart of emulator/fabric/ovs.py; `emulator.session` uses either throug
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from controllers.routing import plan_tables
@@ -16,11 +16,13 @@ from emulator.asic.assemble import assemble, faults, sites
 from emulator.asic.chip import Chip, PortSite, SwitchSite, open_chip
 from emulator.asic.datapath import BpfDatapath
 from emulator.asic.hashing import Flow, group_seed, hashed_member
-from emulator.asic.hosts import host_faults, shape_hosts
+from emulator.asic.hosts import host_faults, reweigh_hosts, send, shape_hosts
 from emulator.asic.layout import CAUSES
 from emulator.asic.queueing import Queueing
 from emulator.asic.recorder import Recorder
-from emulator.errors import EmulatorError
+from emulator.asic.shaper import weight_messages
+from emulator.classes import ClassTable
+from emulator.errors import BadInput, EmulatorError
 from emulator.fabric.build import Fabric
 from emulator.fabric.switches import openflow_target
 from emulator.fabric.verify import verify_links, wait_until_verified
@@ -31,7 +33,10 @@ _NO_LOSS = ("kick", "packet_ins_lost")  # frames of our own; copies to the contr
 class BpfSwitches:
     """All `bpf` switches of `fabric`, forwarding under the controller at the agent's other end."""
 
-    def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str) -> None:
+    def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str,
+                 classes: ClassTable | None = None) -> None:
+        """classes: the table that `queueing` came from."""
+        self.classes = classes
         self.fabric, self.chip, self._queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
         self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed))
@@ -64,6 +69,33 @@ class BpfSwitches:
         """A sentence for each port that is not as it was built."""
         of_hosts = [] if self.fabric.spec.plain_hosts else host_faults(self.fabric, self._queueing)
         return verify_links(self.fabric) + faults(self.fabric, self._queueing) + of_hosts
+
+    def change_class(self, name: str, weight: int) -> None:
+        """Give a class another weight on every port of the fabric, while traffic runs.
+
+        Raises BadInput where there is no such class or weight.
+        """
+        if self.classes is None:
+            raise BadInput("This fabric has no classes; start it with --classes default.")
+        spec = self.fabric.spec
+        table = self.classes.with_weight(name, weight)
+        number, before = table.number(name), self._queueing.classes
+        changed = replace(self._queueing, classes=(*before[:number], replace(before[number], weight=weight),
+                                                   *before[number + 1:]))
+        for port in self.fabric.switch_ports:
+            send(weight_messages(port.ifindex, port.rate_bps, port.limit_bytes, spec.mtu, changed), port.name)
+        reweigh_hosts(self.fabric, changed)
+        self.classes, self._queueing = table, changed
+
+    def class_counts(self) -> list[tuple[int, int]]:
+        """(bytes sent, packets dropped) of each class over all switch ports, by the kernel's count now."""
+        for ifindex in self.chip.site:
+            self.chip.observe(ifindex)
+        queues = [self.chip.queue(ifindex, number) for number in range(self.chip.classes) for ifindex in self.chip.site]
+        ports = len(self.chip.site)
+        return [(sum(int(q["sent_bytes"]) for q in queues[at:at + ports]),
+                 sum(int(q["dropped_packets"]) for q in queues[at:at + ports]))
+                for at in range(0, len(queues), ports)]
 
     def record(self) -> Recorder:
         """Start recording every queue, packet by packet."""
@@ -99,7 +131,8 @@ def _choose(group: Group, packet: Packet) -> int:
     return member
 
 
-def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int, run_dir: Path) -> BpfSwitches:
+def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int, run_dir: Path,
+          classes: ClassTable | None = None) -> BpfSwitches:
     """Programs on all switch ports of a built fabric, and an agent that connects them to the controller.
 
     Raises BadInput for queues that cannot be, MachineLacks where the kernel refuses the programs.
@@ -112,7 +145,7 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     listen = {switch.dpid: openflow_target(fabric.spec, switch.name) for switch in fabric.spec.graph.switches}
     agent = start_agent("emulator.asic.switches:open_datapath", argument, ("127.0.0.1", controller_port),
                         listen, run_dir)
-    return BpfSwitches(fabric, chip, queueing, agent, routing)
+    return BpfSwitches(fabric, chip, queueing, agent, routing, classes)
 
 
 def open_datapath(argument: dict) -> BpfDatapath:
