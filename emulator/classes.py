@@ -159,7 +159,7 @@ def checked(classes: tuple[ServiceClass, ...]) -> ClassTable:
 
 
 DEFAULTS = (
-    ServiceClass("management", 16, None, 0.05),     # CS2: operations, administration, management
+    ServiceClass("management", 16, None, 0.1),     # CS2: operations, administration, management
     ServiceClass("tensor", 34, 8, 0.15),            # AF41: every microsecond is exposed
     ServiceClass("expert", 26, 4, 0.15),            # AF31
     ServiceClass("pipeline", 18, 4, 0.15),          # AF21: low-latency data

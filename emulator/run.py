@@ -241,6 +241,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
         folder.write("timeline.json", timeline.trace(
             outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+    if plan.classes and outcome.packets:
+        folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
     if outcome.recording:
         series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):

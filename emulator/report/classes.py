@@ -21,14 +21,14 @@ def classes(summary: Summary) -> Table | None:
     if block["contended_s"]:
         where += f"; shares of what it sent in the {block['contended_s']:.1f} s in which all of them sent"
     made = table(f"Classes of service{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share", "fair",
-                 "queue p99", "delay p99", "max", "drops", "marks", "FCT p50", "FCT p99")
-    made.columns[0].no_wrap = True
+                 "queue p99", "delay p99", "drops", "marked", "FCT p50", "FCT p99")
+    _narrow(made)
     for row in block["by_class"]:
         if row["messages"] or row["queue_p99_bytes"] is not None:
             made.add_row(row["name"], str(row["dscp"]) if block["table"] else "-", _service(row), _rate(row),
                          percent(row["share"]), percent(row["fair_share"]), _size(row["queue_p99_bytes"]),
-                         seconds(row["delay_p99_s"]), seconds(row["delay_max_s"]), _count(row["dropped_packets"]),
-                         _count(row["marked_packets"]), seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
+                         seconds(row["delay_p99_s"]), _count(row["dropped_packets"]), _count(row["marked_packets"]),
+                         seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
     return made
 
 
@@ -41,7 +41,7 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     made = table("Classes of service, side by side", "class", "run", "weight", "rate", "share", "fair", "queue p99",
                  "delay p99", "FCT p50", "FCT p99")
     made.columns[1].justify = "left"
-    made.columns[0].no_wrap = made.columns[1].no_wrap = True
+    _narrow(made)
     for name in dict.fromkeys(row["name"] for _, row in found):
         for label, row in found:
             if row["name"] == name:
@@ -49,6 +49,13 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
                              _size(row["queue_p99_bytes"]), seconds(row["delay_p99_s"]), seconds(row["fct_p50_s"]),
                              seconds(row["fct_p99_s"]))
     return made
+
+
+def _narrow(made: Table) -> None:
+    """No cell in two lines: there are many, so they stand closer than in other tables."""
+    made.padding = (0, 0)
+    for column in made.columns:
+        column.no_wrap = True
 
 
 def _service(row: Mapping[str, Any]) -> str:
