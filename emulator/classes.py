@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from emulator.asic.layout import MAX_CLASSES
+from emulator.asic.layout import INGRESS_PORTS, MAX_CLASSES
+from emulator.asic.pausing import Thresholds, thresholds
 from emulator.asic.queueing import DSCPS, Queueing, TrafficClass
 from emulator.errors import BadInput
+from topologies.graph import Graph
 
 MOST_WEIGHT = 100
 BEST_EFFORT = "best-effort"
@@ -108,6 +110,18 @@ class ClassTable:
         return Queueing(tuple(queues), tuple(of_dscp.get(dscp, self.rest) for dscp in range(DSCPS)),
                         pausable=any(each.lossless for each in self.classes))
 
+    def pause_thresholds(self, graph: Graph, rate_bps: float, port_limit_bytes: int,
+                         frame_bytes: int) -> dict[int, list[Thresholds]]:
+        """Lossless class -> its thresholds on each switch; BadInput where its queues have no room for pauses."""
+        ports = {switch.name: len(graph.neighbours[switch.name]) for switch in graph.switches}
+        most = max(ports.values())
+        if any(each.lossless for each in self.classes) and most >= INGRESS_PORTS:
+            raise BadInput(f"a lossless class needs switches of fewer than {INGRESS_PORTS} ports, not {most}.")
+        fastest_bps = rate_bps * max(link.speed for link in graph.links)
+        return {number: [thresholds(each.name, name, int(share * port_limit_bytes), count, fastest_bps, frame_bytes)
+                         for name, count in ports.items()]
+                for number, (each, share) in enumerate(zip(self.classes, self.shares())) if each.lossless}
+
     def as_mapping(self) -> dict[str, dict[str, Any]]:
         """The table as an experiment file has it; reading it gives this table again."""
         rows = {}
@@ -159,15 +173,15 @@ def checked(classes: tuple[ServiceClass, ...]) -> ClassTable:
 
 
 DEFAULTS = (
-    ServiceClass("management", 16, None, 0.1),     # CS2: operations, administration, management
+    ServiceClass("management", 16, None, 0.1),      # CS2: operations, administration, management
     ServiceClass("tensor", 34, 8, 0.15),            # AF41: every microsecond is exposed
     ServiceClass("expert", 26, 4, 0.15),            # AF31
     ServiceClass("pipeline", 18, 4, 0.15),          # AF21: low-latency data
-    ServiceClass("gradients", 10, 4, 0.2),          # AF11: high-throughput data
+    ServiceClass("gradients", 10, 4, 0.15),         # AF11: high-throughput data
     ServiceClass("parameters", 12, 2, 0.1),         # AF12: the same, fetched ahead of need
     ServiceClass(BEST_EFFORT, 0, 2, 0.1),           # DF
     ServiceClass("storage", 1, 1, 0.1),             # LE (RFC 8622): checkpoints and data sets give way
 )
 """What `--classes default` means."""
 
-DEFAULT_TABLE = ClassTable(DEFAULTS)
+DEFAULT_TABLE = checked(DEFAULTS)

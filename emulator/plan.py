@@ -125,6 +125,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         expected=_expected(workload, paths, experiment),
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
     service(plan.queueing, wire.frame_bytes)  # refuses shares, thresholds and weights that no port can have
+    if classes:
+        classes.pause_thresholds(graph, wire.rate_bps, plan.buffer_bytes, wire.frame_bytes)
     return plan
 
 

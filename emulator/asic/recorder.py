@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from emulator.asic.chip import Chip
+from emulator.asic.pauserprocess import Pauser
 from emulator.asic.telemetry import DepthSamples, PortTotals, QueueTelemetry, QueueTotals
 from emulator.telemetry.packets import GapRecord, PacketRecord, QueueRecord, SentSeries
 
@@ -16,7 +17,8 @@ DRAIN_S = 0.2
 class Recorder:
     """Started at once; `stop` gives the record."""
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: Chip, pauser: Pauser | None = None) -> None:
+        self._pauser, self._pauses = pauser, pauser.read() if pauser else None
         self._chip, self._telemetry = chip, QueueTelemetry(chip)
         self._times_s: list[float] = []
         self._sent: list[np.ndarray] = []
@@ -51,7 +53,8 @@ class Recorder:
         sent = SentSeries(np.array(self._times_s), np.array(self._sent)) if self._sent else None
         return PacketRecord(
             tuple(_queue(each, self._limit(each), column, depths) for column, each in enumerate(totals)),
-            tuple(_gaps(each) for each in ports), depths.time_s, depths.queue, depths.depth_bytes, depths.lost, sent)
+            tuple(_gaps(each) for each in ports), depths.time_s, depths.queue, depths.depth_bytes, depths.lost, sent,
+            self._pauser.record(self._pauses) if self._pauser else None)
 
     def _limit(self, each: QueueTotals) -> int:
         return int(self._chip.ports[each.key.port.ifindex]["limit_bytes"][each.key.traffic_class])

@@ -19,11 +19,13 @@ from emulator.asic.hashing import Flow, group_seed, hashed_member
 from emulator.asic.hosts import host_faults, reweigh_hosts, send, shape_hosts
 from emulator.asic.layout import CAUSES
 from emulator.asic.queueing import Queueing
+from emulator.asic.pauserprocess import Pauser, start_pauser
 from emulator.asic.recorder import Recorder
 from emulator.asic.shaper import weight_messages
 from emulator.classes import ClassTable
 from emulator.errors import BadInput, EmulatorError
 from emulator.fabric.build import Fabric
+from emulator.fabric.spec import ETHERNET_BYTES
 from emulator.fabric.switches import openflow_target
 from emulator.fabric.verify import verify_links, wait_until_verified
 
@@ -37,6 +39,7 @@ class BpfSwitches:
                  classes: ClassTable | None = None) -> None:
         """classes: the table that `queueing` came from."""
         self.classes = classes
+        self._pauser: Pauser | None = None
         self.fabric, self.chip, self._queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
         self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed))
@@ -99,11 +102,15 @@ class BpfSwitches:
 
     def record(self) -> Recorder:
         """Start recording every queue, packet by packet."""
-        return Recorder(self.chip)
+        return Recorder(self.chip, self._pauser)
+
+    def watch(self, pauser: Pauser) -> None:
+        """Let `pauser` keep lossless classes from overflowing, to the end of the switches."""
+        self._pauser = pauser
 
     def failure(self) -> str | None:
-        """None while the agent lives, else a sentence."""
-        return self._agent.failure()
+        """None while the agent and the pauser live, else a sentence."""
+        return self._agent.failure() or (self._pauser.failure() if self._pauser else None)
 
     def log_tail(self) -> str:
         """The end of the agent's log."""
@@ -111,6 +118,8 @@ class BpfSwitches:
 
     def stop(self) -> None:
         """End the agent and let go of the programs; the ports keep them until the sandbox ends."""
+        if self._pauser:
+            self._pauser.stop()
         self._agent.stop()
         self.chip.close()
 
@@ -137,6 +146,7 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
 
     Raises BadInput for queues that cannot be, MachineLacks where the kernel refuses the programs.
     """
+    frame = fabric.spec.mtu + ETHERNET_BYTES
     chip = assemble(fabric, queueing)
     if not fabric.spec.plain_hosts:
         shape_hosts(fabric, queueing)
@@ -145,7 +155,11 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     listen = {switch.dpid: openflow_target(fabric.spec, switch.name) for switch in fabric.spec.graph.switches}
     agent = start_agent("emulator.asic.switches:open_datapath", argument, ("127.0.0.1", controller_port),
                         listen, run_dir)
-    return BpfSwitches(fabric, chip, queueing, agent, routing, classes)
+    made = BpfSwitches(fabric, chip, queueing, agent, routing, classes)
+    if queueing.pausable:
+        made.watch(start_pauser(fabric, queueing, classes.pause_thresholds(
+            fabric.spec.graph, fabric.spec.rate_bps, fabric.spec.buffer_bytes, frame), argument, run_dir))
+    return made
 
 
 def open_datapath(argument: dict) -> BpfDatapath:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from emulator.telemetry.pauses import PauseRecord
+
 
 @dataclass(frozen=True)
 class QueueRecord:
@@ -60,6 +62,7 @@ class PacketRecord:
 
     time_s[N] (CLOCK_MONOTONIC), queue[N] (index into `queues`), depth_bytes[N], in order of time;
     lost_samples: overwritten before they were read. sent: only where ports have several classes.
+    pauses: only where a class is lossless.
     """
 
     queues: tuple[QueueRecord, ...]
@@ -69,6 +72,7 @@ class PacketRecord:
     depth_bytes: np.ndarray
     lost_samples: int
     sent: SentSeries | None = None
+    pauses: PauseRecord | None = None
 
     def _depths(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         mine = self.queue == column

@@ -128,7 +128,8 @@ int forward(struct __sk_buff *skb)
 		if (!out || !out->in_use || !alive(out))
 			return drop(ifindex, DROP_PORT_DOWN);
 	}
-	skb->priority = queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue;
+	skb->priority = (queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue) |
+			(port->number & (INGRESS_PORTS - 1)) << CAME_BY_SHIFT;
 	if (!skb->sk)
 		return bpf_redirect(output, 0);
 	/* A packet that still belongs to its sender's socket would count against it (SO_SNDBUF, TCP small

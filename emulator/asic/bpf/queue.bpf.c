@@ -8,6 +8,8 @@
 
 char _license[] SEC("license") = "GPL";
 
+MAPPED_ARRAY(crossings, __u64);  /* bytes, by (egress ifindex, class, number of the ingress port) */
+
 static __always_inline bool set_ce(struct __sk_buff *skb, __u8 tos)
 {
 	return (tos & 3) && (tos & 3) != 3 && bpf_skb_ecn_set_ce(skb);
@@ -17,6 +19,7 @@ SEC("tc")
 int queue(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, class, depth, bytes = skb->len;
+	__u32 came_by = skb->priority >> CAME_BY_SHIFT & (INGRESS_PORTS - 1);
 	struct asic_port *port = bpf_map_lookup_elem(&ports, &ifindex);
 	struct asic_queue *queue;
 	__u8 tos = 0;
@@ -47,6 +50,13 @@ int queue(struct __sk_buff *skb)
 		__sync_fetch_and_add(&queue->marked_packets, 1);
 	if (bytes > port->largest_frame)
 		__sync_fetch_and_add(&queue->oversize_packets, 1);
+	if (settings.crossings && depth + bytes <= port->limit_bytes[class]) {
+		__u32 place = (ifindex * MAX_CLASSES + class) * INGRESS_PORTS + came_by;
+		__u64 *crossed = bpf_map_lookup_elem(&crossings, &place);
+
+		if (crossed)
+			__sync_fetch_and_add(crossed, bytes);
+	}
 	if (!settings.telemetry)
 		return TC_ACT_OK;
 
