@@ -1,8 +1,9 @@
 """From what a run brought back to what the verdict looks at."""
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from emulator.fabric.link import shape
 from emulator.fidelity.observations import Observations, PathDelay
@@ -33,8 +34,24 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
         datapath_losses=outcome.datapath_losses, dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
-        link_faults=outcome.link_faults,
+        link_faults=outcome.link_faults, **_lossless(plan, outcome),
         paths=tuple(_delays(plan, outcome, sent)))
+
+
+def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """Pauses, drops in spite of them, and the frames that only woke a queue: the switch that sent one never
+    received it, and the next one kept it."""
+    record = outcome.packets
+    if record is None or record.pauses is None:
+        return {}
+    port, kept = {port.name: port for port in outcome.ports}, Counter[str]()
+    for each in record.pauses.ports:
+        if port[each.port].netns is None:
+            kept[port[each.port].node] -= each.kicks
+        kept[port[port[each.port].peer].node] += each.kicks
+    numbers = {number for number, each in enumerate(plan.classes.classes) if each.lossless}
+    return {"pauses": record.pauses, "switch_drops": dict(kept), "lossless_drops": sum(
+        queue.dropped_packets for queue in record.queues if queue.traffic_class in numbers)}
 
 
 def _gaps(outcome: Outcome) -> tuple[float, float] | None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from emulator.fabric.spec import ETHERNET_BYTES, Port
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.cpu import CoreSeries
+from emulator.telemetry.pauses import PauseRecord
 from emulator.telemetry.series import QueueSeries
 
 
@@ -49,6 +50,8 @@ class Observations:
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     paths: round trips of long flows; empty where none was measured.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
+    pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
+        classes refused.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
     """
@@ -75,6 +78,13 @@ class Observations:
     link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
     impossible_windows: int = 0
+    pauses: PauseRecord | None = None
+    lossless_drops: int = 0
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The interfaces that were held back at some time: they may have had packets and not sent."""
+        return frozenset(each.port for each in self.pauses.ports) if self.pauses else frozenset()
 
     @property
     def frame_bytes(self) -> int:

@@ -32,6 +32,14 @@ def classes(summary: Summary) -> Table | None:
     return made
 
 
+def pauses(summary: Summary) -> list[str]:
+    """A line for each lossless class."""
+    rows = (summary.get("classes") or {}).get("by_class", ())
+    return [f"Lossless {row['name']}: {row['pauses']} pauses, {seconds(row['paused_s'])} over all ports, the longest "
+            f"{seconds(row['longest_pause_s'])}; {row['dropped_packets']} packets dropped" for row in rows
+            if row["lossless"] and row["pauses"] is not None]
+
+
 def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     """A line for each class of each run, classes together; None where fewer than two runs have any."""
     found = [(label, row) for label, summary in rows for row in (summary.get("classes") or {}).get("by_class", ())

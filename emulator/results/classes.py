@@ -69,6 +69,7 @@ def _row(number: int, row: ServiceClass, table: ClassTable | None, port: str | N
         **_queue(next((q for q in of_class if q.port == port), None)),
         "dropped_packets": sum(q.dropped_packets for q in of_class) if table else None,
         "marked_packets": sum(q.marked_packets for q in of_class) if table else None,
+        "lossless": row.lossless, **_pauses(record, number),
         **{key: figures[key] for key in ("fct_p50_s", "fct_p99_s", "fct_max_s", "slowdown_p50", "slowdown_p99")}}
 
 
@@ -80,6 +81,15 @@ def _queue(queue: QueueRecord | None) -> dict[str, Any]:
     return {"queue_p50_bytes": queue.p50_bytes, "queue_p99_bytes": queue.p99_bytes,
             "queue_limit_bytes": queue.limit_bytes,
             **{name: None if math.isnan(value := getattr(queue, name)) else value for name in names}}
+
+
+def _pauses(record: PacketRecord | None, number: int) -> dict[str, Any]:
+    """How often ports were held back for this class, and for how long in all; null where none can be."""
+    if record is None or record.pauses is None:
+        return {"pauses": None, "paused_s": None, "longest_pause_s": None}
+    mine = [each for each in record.pauses.ports if each.traffic_class == number]
+    return {"pauses": sum(each.pauses for each in mine), "paused_s": sum(each.paused_s for each in mine),
+            "longest_pause_s": max((each.longest_s for each in mine), default=0.0)}
 
 
 def _busiest(record: PacketRecord) -> str | None:

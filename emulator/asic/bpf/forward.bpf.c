@@ -83,8 +83,10 @@ int forward(struct __sk_buff *skb)
 		return drop(ifindex, DROP_WIRE_LOSS);
 	if (!parse(skb, &key))
 		return drop(ifindex, DROP_MALFORMED);
-	if (key.eth_type == bpf_htons(ETH_P_KICK))
-		return drop(ifindex, DROP_KICK);
+	if (key.eth_type == bpf_htons(ETH_P_KICK)) {
+		drop(ifindex, DROP_KICK);
+		return TC_ACT_STOLEN;  /* it did what it was for: no loss in anybody's counters */
+	}
 	key.in_port = port->number;
 
 	__u32 index = port->switch_index;
