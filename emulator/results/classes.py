@@ -86,10 +86,12 @@ def _queue(queue: QueueRecord | None) -> dict[str, Any]:
 def _pauses(record: PacketRecord | None, number: int) -> dict[str, Any]:
     """How often ports were held back for this class, and for how long in all; null where none can be."""
     if record is None or record.pauses is None:
-        return {"pauses": None, "paused_s": None, "longest_pause_s": None}
+        return {"pauses": None, "paused_s": None, "longest_pause_s": None, "pauses_by_port": None}
     mine = [each for each in record.pauses.ports if each.traffic_class == number]
     return {"pauses": sum(each.pauses for each in mine), "paused_s": sum(each.paused_s for each in mine),
-            "longest_pause_s": max((each.longest_s for each in mine), default=0.0)}
+            "longest_pause_s": max((each.longest_s for each in mine), default=0.0),
+            "pauses_by_port": [{"port": each.port, "pauses": each.pauses, "paused_s": each.paused_s,
+                                "longest_s": each.longest_s} for each in mine]}
 
 
 def _busiest(record: PacketRecord) -> str | None:

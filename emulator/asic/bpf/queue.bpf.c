@@ -113,6 +113,7 @@ int observe(struct __sk_buff *skb)
 		struct asic_queue *queue = queue_of(ifindex, class);
 		__u64 leaf = find_qdisc(dev, (LEAF_MAJOR + class) << 16);
 		struct gnet_stats_queue held = {};
+		__u32 packets = 0;
 
 		if (!queue)
 			return 0;
@@ -126,7 +127,9 @@ int observe(struct __sk_buff *skb)
 		READ_FIELD(queue->sent_packets, leaf, struct Qdisc, bstats.packets);
 		READ_FIELD(queue->sent_bytes, leaf, struct Qdisc, bstats.bytes);
 		queue->dropped_packets = held.drops;
-		queue->held_packets = held.qlen;
+		/* a qdisc counts its packets in its head; qstats.qlen is filled in for dumps only */
+		READ_FIELD(packets, leaf, struct Qdisc, q.qlen);
+		queue->held_packets = packets;
 		queue->held_bytes = held.backlog;
 	}
 	return replaced ? -1 : found;
