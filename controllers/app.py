@@ -26,7 +26,7 @@ from os_ken.base.app_manager import AppManager
 
 from controllers.answers import serve
 from controllers.ledger import Ledger
-from controllers.mending import mend_os_ken
+from controllers.mending import leave_descriptions, mend_os_ken
 from controllers.network import Network
 from controllers.parent import die_with_parent
 from topologies.graph_json import graph_from_json
@@ -73,6 +73,7 @@ def start_os_ken(ledger: Ledger, network: Network, port: int) -> list[threading.
     cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")
     cfg.CONF.set_override("ofp_tcp_listen_port", port)
     mend_os_ken()
+    leave_descriptions()
     manager = AppManager.get_instance()
     manager.load_apps(["controllers.control", "os_ken.controller.ofp_handler"])
     manager.create_contexts()
