@@ -30,6 +30,8 @@ class ControllerState:
     `lacks` those of them that say that a switch has not got what the routing needs.
     `port_events` are {time_s, switch, port, up}; `repairs` {began_s, done_s, switches, changes, avoided}, from
     the news to the last switch's word that it holds its new tables; times as time.monotonic() gives them.
+    `settled`: no change is under way. `adopted`: {done_s, switches, changes} once all switches were read after
+    the controller's start and hold their tables; counted are those that had to be told something.
     """
 
     ready: bool
@@ -40,6 +42,7 @@ class ControllerState:
     port_events: tuple[Mapping[str, object], ...]
     repairs: tuple[Mapping[str, object], ...] = ()
     settled: bool = True
+    adopted: Mapping[str, object] | None = None
 
     @property
     def unready(self) -> list[str]:
@@ -89,7 +92,8 @@ class ControllerProcess:
         return ControllerState(summary["ready"], summary["switches"], tuple(sentences),
                                tuple(error["sentence"] for error in errors if error["lacks"]),
                                summary["packet_ins"], tuple(summary["port_events"]),
-                               tuple(summary["repairs"]), summary["settled"])
+                               tuple(summary["repairs"]), summary["settled"],
+                               summary["adopted"])
 
     def ask(self, request: Mapping[str, object], timeout_s: float = 5.0) -> dict:
         """The answer to a request (`answers.py`); EmulatorError if there is none within timeout_s."""
