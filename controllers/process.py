@@ -17,6 +17,8 @@ from topologies.graph import Graph
 from topologies.graph_json import graph_to_json
 
 SOCKET_PATH_BYTES = 106  # sun_path of unix(7) less the closing zero and the ~ that it has until it listens
+RUN_DIR = Path("/run/emulator")  # in every run's own sandbox
+SOCKET = "controller.sock"
 LOG_TAIL_LINES = 12
 POLL_S = 0.05
 
