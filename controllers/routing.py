@@ -3,12 +3,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from controllers.nexthops import NextHops, equal_cost, spanning_tree
 from controllers.prefixes import aggregate, blocks
+from controllers.scheduling import options as scheduling
+from controllers.scheduling.options import Scheduling
 from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
+from controllers.weights import alike, weighted
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec, take
 from emulator.units import parse_time
@@ -22,12 +26,14 @@ class Routing:
     """One entry for --routing: how it is written (with its defaults), what it does, and how.
 
     `method` is how a switch's group chooses among next hops; Open vSwitch knows 'hash' alone.
+    `weighs`: next hops get shares in proportion to their capacity, not equal ones.
     """
 
     spec: str
     about: str
     next_hops: Callable[[Graph], NextHops]
     method: str
+    weighs: bool = False
 
 
 ROUTINGS: Mapping[str, Routing] = {
@@ -37,8 +43,15 @@ ROUTINGS: Mapping[str, Routing] = {
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
     "spray": Routing("spray", "every packet takes the next of the shortest paths in turn",
                      equal_cost, "spray"),
-    "adaptive": Routing("adaptive", "every packet takes the shortest path with the emptiest queue",
+    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest queue; "
+                                         "global: the controller moves elephants; both",
                         equal_cost, "least-queue"),
+    "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First Fit "
+                                                        "(NSDI'10)", equal_cost, "hash"),
+    "sa": Routing(scheduling.SHORT_SPEC.format("sa"), "adaptive:scope=global with Hedera's Simulated Annealing",
+                  equal_cost, "hash"),
+    "wcmp": Routing("wcmp", "hash each flow over all shortest paths, in proportion to their capacity "
+                            "(EuroSys'14)", equal_cost, "hash", weighs=True),
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
@@ -52,16 +65,40 @@ def _gap_us(text: str) -> int:
     return gap_us
 
 
+PARAMETERS: Mapping[str, Callable[[str], object]] = {"gap": _gap_us, **scheduling.PARAMETERS}
+
+
 def parse_routing(text: str) -> tuple[Routing, int]:
     """The routing that a SPEC names and the gap it gives, in microseconds (0 where it has none)."""
+    entry, values = _parsed(text)
+    if values.get("scope") == "global":
+        entry = replace(entry, method="hash")
+    return entry, int(values.get("gap", 0))
+
+
+def scheduling_of(text: str) -> Scheduling | None:
+    """How the controller moves elephants under a routing; None where it does not."""
+    entry, values = _parsed(text)
+    if "period" not in values or values.get("scope") == "local":
+        return None
+    name = values.get("scheduler", parse_spec(text, "the routing").name)
+    return Scheduling(str(name), values["period"], values["threshold"], values["hysteresis"])
+
+
+def _parsed(text: str) -> tuple[Routing, dict[str, Any]]:
+    """The routing of a SPEC and all its parameters, those left out by their defaults."""
     spec = parse_spec(text, "the routing")
     if spec.name not in ROUTINGS:
         raise BadInput(f'there is no routing "{spec.name}"{nearest(spec.name, ROUTINGS)}.')
     entry = ROUTINGS[spec.name]
     defaults = parse_spec(entry.spec, "the routing").params
-    known: dict[str, Callable[[str], object]] = {"gap": _gap_us} if "gap" in defaults else {}
+    known = {key: parser for key, parser in PARAMETERS.items() if key in defaults}
     values = take(Spec(spec.name, {**defaults, **spec.params}), "the routing", known)
-    return entry, int(values.get("gap", 0))
+    if values.get("scope") == "local" and set(spec.params) - {"scope"}:
+        unused = next(key for key in spec.params if key != "scope")
+        raise BadInput(f'the routing {spec.name}: {unused} is for scope=global or scope=both; the local choice '
+                       f"has no parameters.")
+    return entry, values
 
 
 def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables]:
@@ -73,16 +110,17 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
     """
     entry, gap_us = parse_routing(routing)
     tree, hops = blocks(graph.hosts), entry.next_hops(graph)
+    hops = weighted(graph, hops) if entry.weighs else alike(hops)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
     tables = {}
     for switch in graph.switches:
         selection = Selection(method=entry.method, param=gap_us << 32 | params[switch.dpid])
-        groups: dict[tuple[int, ...], Group] = {}
+        groups: dict[tuple[tuple[int, int], ...], Group] = {}
         flows = _host_rules(graph, switch.name)
         for prefix, ports in aggregate(tree, hops[switch.name]):
             if len(ports) > 1 and ports not in groups:
-                groups[ports] = Group(len(groups) + 1, tuple(Bucket(port) for port in ports), selection)
-            action = Output(ports[0]) if len(ports) == 1 else ToGroup(groups[ports].id)
+                groups[ports] = Group(len(groups) + 1, tuple(Bucket(*member) for member in ports), selection)
+            action = Output(ports[0][0]) if len(ports) == 1 else ToGroup(groups[ports].id)
             flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
         flows.append(FlowRule(0, Match(), ()))
         tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))

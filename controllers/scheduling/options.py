@@ -14,6 +14,7 @@ from emulator.units import parse_time
 SCHEDULERS: Mapping[str, Scheduler] = {"gff": first_fit, "sa": annealing, "least-congested": least_congested}
 SCOPES = ("local", "global", "both")
 SPEC = "adaptive:scope=local,scheduler=gff,period=500ms,threshold=0.1,hysteresis=0.1"
+SHORT_SPEC = "{}:period=500ms,threshold=0.1,hysteresis=0.1"
 LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 3600.0
 
 
