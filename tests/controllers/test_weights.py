@@ -10,7 +10,7 @@ from controllers.nexthops import equal_cost
 from controllers.routing import plan_tables
 from controllers.tables import ToGroup
 from controllers.walk import Forwarding
-from controllers.weights import BUCKETS_LAST, weighted, whole_weights
+from controllers.weights import BUCKETS_LAST, EXACT, weighted, whole_weights
 from tests.controllers.random_graphs import graphs
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph
@@ -22,8 +22,9 @@ UNEQUAL = "leaf-spine:leaves=2,spines=4,hosts=4,slow=1,slow_factor=0.25"
 def test_weights_are_small_whole_numbers_near_the_shares(shares):
     weights = whole_weights(shares)
     assert len(weights) == len(shares) and 0 < sum(weights) <= BUCKETS_LAST
-    for weight, share in zip(weights, shares, strict=True):
-        assert weight / sum(weights) == pytest.approx(share / sum(shares), abs=1 / BUCKETS_LAST)
+    parts = [share / sum(shares) for share in shares]
+    overload = max(weight / sum(weights) / part for weight, part in zip(weights, parts, strict=True)) - 1
+    assert overload <= 1 / BUCKETS_LAST / min(parts) + EXACT  # rounding up to one bucket more
 
 
 def test_one_uplink_at_a_quarter_gets_one_flow_in_thirteen_from_either_side():
@@ -38,13 +39,15 @@ def test_one_uplink_at_a_quarter_gets_one_flow_in_thirteen_from_either_side():
 
 
 def test_a_dead_link_at_a_core_weighs_in_the_other_pods():
-    """c1 has lost pod 1: edges elsewhere send half as much over aggregation 0 towards it as over 1."""
+    """c1 has lost pod 1: edges elsewhere send half as much over aggregation 0 towards it as over 1, and a
+    little more over 0 to each other, since pod 1 sends nothing over c1.
+    """
     graph = resolve_topology("fat-tree:k=4")
     links = tuple(link for link in graph.links if (link.a, link.b) != ("a1_0", "c1"))
     cut = Graph(graph.name, graph.hosts, graph.switches, tuple(replace(link, index=i) for i, link in enumerate(links)))
     hops = weighted(cut, equal_cost(cut))
     assert [weight for _, weight in hops["e0_0"]["e1_0"]] == [1, 2]
-    assert [weight for _, weight in hops["e0_0"]["e2_0"]] == [1, 1]
+    assert [weight for _, weight in hops["e0_0"]["e2_0"]] == [5, 4]
 
 
 @settings(max_examples=40, deadline=None)
