@@ -108,16 +108,21 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
     it. Where several ports lead on, a select group chooses; groups with the same members are one.
     Everything else is dropped by a rule of priority 0. Raises BadInput for an unknown routing.
     """
+    entry, _ = parse_routing(routing)
+    return tables_over(graph, routing, seed, entry.next_hops(graph))
+
+
+def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[int, SwitchTables]:
+    """The tables of `plan_tables` over next hops of one's own; racks without any get no rule."""
     entry, gap_us = parse_routing(routing)
-    tree, hops = blocks(graph.hosts), entry.next_hops(graph)
-    hops = weighted(graph, hops) if entry.weighs else alike(hops)
+    tree, members = blocks(graph.hosts), weighted(graph, hops) if entry.weighs else alike(hops)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
     tables = {}
     for switch in graph.switches:
         selection = Selection(method=entry.method, param=gap_us << 32 | params[switch.dpid])
         groups: dict[tuple[tuple[int, int], ...], Group] = {}
         flows = _host_rules(graph, switch.name)
-        for prefix, ports in aggregate(tree, hops[switch.name]):
+        for prefix, ports in aggregate(tree, members[switch.name]):
             if len(ports) > 1 and ports not in groups:
                 groups[ports] = Group(len(groups) + 1, tuple(Bucket(*member) for member in ports), selection)
             action = Output(ports[0][0]) if len(ports) == 1 else ToGroup(groups[ports].id)

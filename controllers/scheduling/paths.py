@@ -27,6 +27,7 @@ class PathLists:
     def __init__(self, graph: Graph, hops: NextHops | None = None):
         self.graph = graph
         self._hops = equal_cost(graph) if hops is None else hops
+        self.link = {link.index: link for link in graph.links}
         self._found: dict[tuple[str, str], tuple[Path, ...]] = {}
         self.capacity = capacities(graph)
 
@@ -59,16 +60,15 @@ class PathLists:
 
     def sender(self, directed: int) -> str:
         """The node that sends on a directed link."""
-        link = self.graph.links[directed // 2]
+        link = self.link[directed // 2]
         return link.b if directed % 2 else link.a
 
 
 def capacities(graph: Graph) -> numpy.ndarray:
-    """Of each directed link, in units of a host link; shape (2 * links,).
-
-    `PathLists` and `capacities` need links numbered from 0 without gaps, as every checked Graph has them.
+    """Of each directed link, in units of a host link; shape (2 * (largest link number + 1),), 0 where there
+    is no link of that number.
     """
-    capacity = numpy.zeros(2 * len(graph.links))
+    capacity = numpy.zeros(2 * (1 + max(link.index for link in graph.links)))
     for link in graph.links:
         capacity[2 * link.index:2 * link.index + 2] = link.speed
     return capacity

@@ -60,9 +60,9 @@ def _pairs(graph: Graph, switch: str, placed: Mapping[Pair, int]) -> list[Pair]:
 
 def _ports(graph: Graph, path: Path) -> list[tuple[str, int]]:
     """(switch, port) of each link of a path."""
-    ends = []
+    ends, links = [], {link.index: link for link in graph.links}
     for directed in path:
-        link = graph.links[directed // 2]
+        link = links[directed // 2]
         ends.append((link.b, link.b_port) if directed % 2 else (link.a, link.a_port))
     return ends
 
