@@ -16,7 +16,7 @@ from typing import Any
 from emulator.errors import BadInput
 
 SUMMARY = "summary.json"
-FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv")
+FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv", "table.svg")
 
 
 class Bundle:

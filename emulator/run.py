@@ -21,6 +21,7 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.crosstable import fill
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
@@ -98,7 +99,13 @@ def _main(argv: list[str]) -> int:
             over_seeds = report.spread(rows)
             if over_seeds:
                 _show(over_seeds)
-            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+            tables = {}
+            if asked.table:
+                filled = fill(asked.table, rows)
+                _show(report.cross(filled))
+                target.write("table.svg", report.svg(filled))
+                tables = {"table": filled.as_json()}
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status
 
