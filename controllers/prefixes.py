@@ -51,14 +51,14 @@ Ports = TypeVar("Ports", bound=tuple)
 def aggregate(tree: Block, hops: Mapping[str, Ports]) -> list[tuple[str, Ports]]:
     """[(prefix, ports)] for one switch whose next hops to each rack are `hops`, in address order.
 
-    A rack without next hops (the switch itself) gets no prefix.
+    A rack without next hops (the switch itself, or one that is out of reach) gets no prefix.
     """
     table: list[tuple[str, Ports]] = []
 
     def shared(block: Block) -> Ports | None:
         """The ports that serve the whole block; None when they differ, its parts then being in the table."""
         if block.rack is not None:
-            return hops[block.rack]
+            return hops.get(block.rack, ())
         lower, upper = (shared(half) for half in block.halves)
         if lower is not None and lower == upper:
             return lower
