@@ -54,7 +54,7 @@ class Session:
                             f"{len(graph.links)} links")
         RUN_DIR.mkdir(parents=True, exist_ok=True)
         self.controller = start_controller(graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
-                                           CONTROLLER_PORT)
+                                           CONTROLLER_PORT, plan.wire.rate_bps)
         try:
             fabric = fabric_build.build(plan.fabric)
             self.switches = self._switches(fabric)

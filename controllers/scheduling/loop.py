@@ -122,6 +122,11 @@ class SchedulingLoop:
         self.placed = placed
         return changed
 
+    def rewire(self, paths: PathLists) -> None:
+        """From now on these are the paths; who was placed on one that is gone is hashed again."""
+        self.paths = paths
+        self.placed = {pair: path for pair, path in self.placed.items() if path in paths.of(*pair)}
+
     def summary(self) -> dict[str, object]:
         """The books as plain values; moves_per_s over the time in which there were elephants."""
         b = self.books

@@ -18,6 +18,7 @@ from controllers.tables import Action, FlowRule, Match, Output, SwitchTables, To
 from topologies.graph import Graph
 
 PAIR_PRIORITY = 200  # above all prefixes (routing.PRIORITY)
+PAIR_SOURCES = ("10.0.0.0", "255.0.0.0")  # covers the match of every pair rule and of no prefix rule
 
 
 def pair_match(graph: Graph, pair: Pair) -> Match:
