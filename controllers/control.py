@@ -216,10 +216,10 @@ class Controller(Bookkeeper):
 
     def _place(self, network: Network | None) -> None:
         """Put new paths in force; a repair that is under way takes them along with what it does."""
+        self.ledger.scheduled(self.elephants.loop.summary())
         if network is None:
             return
         self.network = network
-        self.ledger.scheduled(self.elephants.loop.summary())
         if not self._replanning and not self.rollout.waiting:
             self.rollout.begin(iter([network.tables()]))
             self._go_on(at_once=True)

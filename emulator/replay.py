@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
+from controllers.routing import scheduling_of
 from emulator import netns
 from emulator.errors import EmulatorError, Interrupted
 from emulator.fabric import pcap
@@ -74,7 +75,8 @@ class Replay:
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
                          datapath_losses={what: count - losses[what]
                                           for what, count in self.session.switches.losses().items()},
-                         packet_ins=self.session.controller.state().packet_ins - packet_ins)
+                         packet_ins=self.session.controller.state().packet_ins - packet_ins,
+                         scheduling=self.session.controller.state().scheduling)
             progress.done()
         finally:
             engine.transport.close()
@@ -124,6 +126,8 @@ class Replay:
                 for number, key in enumerate(engine.keys)}
 
     def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
+        if scheduling_of(self.plan.experiment.routing):
+            return ()  # the controller moves flows while they run
         hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
         sent = self.session.switches.path(a, b, "tcp", *ports)

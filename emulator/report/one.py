@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -142,7 +143,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     if listed:
         parts.append(listed)
     if summary["links"]:
-        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
+        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), *scheduling(summary), ""]
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]
