@@ -64,6 +64,8 @@ def main(config_path: str) -> int:
     threading.Thread(target=serve, args=(config["status_socket"], ledger, graph), daemon=True).start()
     scheduling = scheduling_of(config["routing"])
     elephants = Elephants(network, scheduling, config["rate_bps"]) if scheduling else None
+    if elephants:
+        ledger.scheduled(elephants.loop.summary())
     threads = start_os_ken(ledger, network, elephants, config["port"])
     while all(thread.is_alive() for thread in threads):
         time.sleep(0.2)

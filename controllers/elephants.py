@@ -57,18 +57,18 @@ class Elephants:
             ofp, parser = datapath.ofproto, datapath.ofproto_parser
             if dpid in self._edges:
                 self._owed.add((dpid, "pairs"))
-                datapath.send_msg(parser.OFPFlowStatsRequest(
+                datapath.send_msg(parser.OFPFlowDescStatsRequest(
                     datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
                     parser.OFPMatch(eth_type=0x0800, ipv4_src=PAIR_SOURCES)))
             if self.needs_links:
                 self._owed.add((dpid, "links"))
                 datapath.send_msg(parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY))
 
-    def pairs(self, dpid: int, stats: list[bytes], last: bool, network: Network) -> Network | None:
-        """A part of a switch's flow statistics; the network with new paths, where it was all that was owed."""
+    def pairs(self, dpid: int, described: list[bytes], last: bool, network: Network) -> Network | None:
+        """A part of a switch's flow descriptions; the network with new paths, where it was all that was owed."""
         if (dpid, "pairs") not in self._owed:
             return None
-        for pair, count in named(pair_bytes(stats), self._names).items():
+        for pair, count in named(pair_bytes(described), self._names).items():
             if self.graph.switch[self.graph.host[pair[0]].rack].dpid == dpid:  # else a rule on its way
                 self._pairs[pair] = count
         return self._answered(dpid, "pairs", network) if last else None

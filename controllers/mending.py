@@ -5,7 +5,7 @@ one exception in a handler ends the thread that calls all handlers, without a wo
 when a switch hangs up, its connection waits for the sending thread, which waits for something to
 send, since `hub.kill` does nothing: no DEAD event ever comes, and two threads stay behind. And
 descriptions of flows and groups are left as bytes, since its decoder trips over Open vSwitch's group
-property (`readback.py`), and statistics of flows, since it is slow (`scheduling/counters.py`).
+property (`readback.py`).
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EndingDatapath(controller.Datapath):
 
 
 class Description(bytes):
-    """An ofp_flow_desc, ofp_flow_stats or ofp_group_desc as it came; os-ken asks of it its `length` only."""
+    """An ofp_flow_desc or ofp_group_desc as it came; os-ken asks of it its `length` only."""
 
     @property
     def length(self) -> int:
@@ -59,5 +59,4 @@ def mend_os_ken() -> None:
     hub.TaskExit = TaskExit
     controller.datapath_connection_factory = serve_connection
     ofproto_v1_5_parser.OFPFlowDescStatsReply.cls_stats_body_cls = Description
-    ofproto_v1_5_parser.OFPFlowStatsReply.cls_stats_body_cls = Description
     ofproto_v1_5_parser.OFPGroupDescStatsReply.cls_stats_body_cls = Description

@@ -49,7 +49,7 @@ class Replay:
             self.session.update(paths=self._paths(engine), return_paths=self._return_paths(engine))
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
-            losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            losses, books = self.session.switches.losses(), self.session.controller.state()
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
@@ -71,12 +71,13 @@ class Replay:
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
+            after_books = self.session.controller.state()
             self.session.update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
                          datapath_losses={what: count - losses[what]
                                           for what, count in self.session.switches.losses().items()},
-                         packet_ins=self.session.controller.state().packet_ins - packet_ins,
-                         scheduling=self.session.controller.state().scheduling)
+                         packet_ins=after_books.packet_ins - books.packet_ins,
+                         scheduling=(books.scheduling, after_books.scheduling) if books.scheduling else None)
             progress.done()
         finally:
             engine.transport.close()

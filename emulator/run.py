@@ -103,7 +103,7 @@ def _main(argv: list[str]) -> int:
             if asked.table:
                 filled = fill(asked.table, rows)
                 _show(report.cross(filled))
-                target.write("table.svg", report.svg(filled))
+                target.write(bundle.TABLE, report.svg(filled))
                 tables = {"table": filled.as_json()}
             target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))

@@ -43,8 +43,6 @@ class Books:
     moved: int = 0
     moved_back: int = 0
     released: int = 0
-    first_s: float | None = None
-    last_s: float | None = None
     events: list[dict[str, object]] = field(default_factory=list)
 
 
@@ -76,9 +74,6 @@ class SchedulingLoop:
             background = numpy.maximum(0, sent - loads(self.paths, rates, self.placed))
         self.books.periods += 1
         self.books.elephants_most = max(self.books.elephants_most, len(elephants))
-        if elephants:
-            self.books.first_s = reading.time_s if self.books.first_s is None else self.books.first_s
-            self.books.last_s = reading.time_s
         ordered = [pair for pair in self._quiet if pair in elephants]  # in the order of their discovery
         placed = SCHEDULERS[self.scheduling.scheduler](Situation(
             self.paths, dict(zip(ordered, estimate(ordered), strict=True)), dict(self.placed), background,
@@ -128,11 +123,10 @@ class SchedulingLoop:
         self.placed = {pair: path for pair, path in self.placed.items() if path in paths.of(*pair)}
 
     def summary(self) -> dict[str, object]:
-        """The books as plain values; moves_per_s over the time in which there were elephants."""
+        """The books as plain values; times as the readings gave them."""
         b = self.books
-        lasted_s = b.last_s - b.first_s if b.first_s is not None and b.last_s is not None else 0.0
         return {"scheduler": self.scheduling.scheduler, "period_s": self.scheduling.period_s,
                 "threshold": self.scheduling.threshold, "hysteresis": self.scheduling.hysteresis,
                 "periods": b.periods, "elephants_most": b.elephants_most, "placed": b.placed, "moved": b.moved,
                 "moved_back": b.moved_back, "released": b.released,
-                "moves_per_s": b.moved / lasted_s if lasted_s > 0 else 0.0, "moves": list(b.events)}
+                "moves": list(b.events)}
