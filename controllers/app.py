@@ -27,7 +27,7 @@ from os_ken.base.app_manager import AppManager
 from controllers.answers import serve
 from controllers.elephants import Elephants
 from controllers.ledger import Ledger
-from controllers.mending import mend_os_ken
+from controllers.mending import leave_descriptions, mend_os_ken
 from controllers.network import Network
 from controllers.parent import die_with_parent
 from controllers.routing import scheduling_of
@@ -79,6 +79,7 @@ def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None, 
     cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")
     cfg.CONF.set_override("ofp_tcp_listen_port", port)
     mend_os_ken()
+    leave_descriptions()
     manager = AppManager.get_instance()
     manager.load_apps(["controllers.control", "os_ken.controller.ofp_handler"])
     manager.create_contexts()

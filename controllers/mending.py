@@ -3,9 +3,8 @@
 `hub.TaskExit` is there the class Exception: whatever a thread raises is taken for an orderly end, and
 one exception in a handler ends the thread that calls all handlers, without a word in the log. And
 when a switch hangs up, its connection waits for the sending thread, which waits for something to
-send, since `hub.kill` does nothing: no DEAD event ever comes, and two threads stay behind. And
-descriptions of flows and groups are left as bytes, since its decoder trips over Open vSwitch's group
-property (`readback.py`).
+send, since `hub.kill` does nothing: no DEAD event ever comes, and two threads stay behind. And its decoder
+trips over Open vSwitch's group property, so descriptions are left as bytes for `readback.py`.
 """
 from __future__ import annotations
 
@@ -58,5 +57,9 @@ def mend_os_ken() -> None:
     """Put the above in place, before any app is loaded; os-ken finds both by their module's names."""
     hub.TaskExit = TaskExit
     controller.datapath_connection_factory = serve_connection
+
+
+def leave_descriptions() -> None:
+    """Have flow and group descriptions (1.5) come as Description instead of decoded."""
     ofproto_v1_5_parser.OFPFlowDescStatsReply.cls_stats_body_cls = Description
     ofproto_v1_5_parser.OFPGroupDescStatsReply.cls_stats_body_cls = Description

@@ -76,6 +76,11 @@ class ControllerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """Has the process not ended?"""
+        return self._process.poll() is None
+
     def state(self) -> ControllerState:
         """What the controller knows now; EmulatorError if it has ended or does not answer within 5 s."""
         summary = self.ask({})

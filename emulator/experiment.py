@@ -57,6 +57,8 @@ class Experiment(pydantic.BaseModel):
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
+                                              "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
     dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
                                      "times in the workload are multiplied by K")
@@ -172,7 +174,7 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     for key in ("reference", "table"):  # `crosstable.py` reads them
         values.pop(key, None)
     for key, listed in matrix.items():
-        if key in ("repeat", "pcap") or key not in _names():
+        if key in ("repeat", "pcap", "events") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")

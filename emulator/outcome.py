@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from emulator.events.record import EventsRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.telemetry.counters import Snapshot
@@ -56,6 +57,7 @@ class Outcome:
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
     scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
     captures: tuple[Captured, ...] = ()
+    events: EventsRecord | None = None
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

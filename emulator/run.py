@@ -23,6 +23,7 @@ from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.crosstable import fill
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
+from emulator.events.aftermath import instants
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
@@ -247,7 +248,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if outcome.engine:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
         folder.write("timeline.json", timeline.trace(
-            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s,
+            instants(results.followed(outcome), outcome.started_s)))
     if outcome.recording:
         series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):

@@ -59,6 +59,18 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     return messages
 
 
+def rate_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
+    """What gives a port that stands another rate; its queues stay as they are, with what waits in them."""
+    port = shape(rate_bps, mtu, limit_bytes)
+    whole = _class(port, port.rate_bytes_per_s, 0)
+    if len(queueing.classes) == 1:
+        return [rtnl.changed_class(ifindex, CLASS, ROOT, whole)]
+    own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)
+    return [rtnl.changed_class(ifindex, PARENT, ROOT, whole), *(
+        rtnl.changed_class(ifindex, CLASS + number, PARENT, _class(replace(port, quantum_bytes=quantum), own, prio))
+        for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)))]
+
+
 def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:
     """(quantum in bytes, prio) of each class."""
     strict = [number for number, each in enumerate(queueing.classes) if each.strict]

@@ -31,7 +31,7 @@ class BpfSwitches:
     """All `bpf` switches of `fabric`, forwarding under the controller at the agent's other end."""
 
     def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str) -> None:
-        self.fabric, self.chip, self._queueing, self._agent = fabric, chip, queueing, agent
+        self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
         self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed))
 
@@ -61,7 +61,7 @@ class BpfSwitches:
 
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
-        return verify_links(self.fabric) + faults(self.fabric, self._queueing)
+        return verify_links(self.fabric) + faults(self.fabric, self.queueing)
 
     def record(self) -> Recorder:
         """Start recording every queue, packet by packet."""

@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report.events import events
 from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
@@ -144,6 +145,8 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
         parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), *scheduling(summary), ""]
+    happened = events(summary)
+    parts += [happened] if happened else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]

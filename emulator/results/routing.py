@@ -19,6 +19,8 @@ def scheduled(outcome: Outcome) -> dict[str, Any] | None:
     if outcome.scheduling is None:
         return None
     before, after = outcome.scheduling
+    if after["periods"] < before["periods"]:  # a controller that was started anew has new books
+        before = {**dict.fromkeys(COUNTS, 0), "moves": []}
     counts = {name: after[name] - before[name] for name in COUNTS}
     moves = [{**move, "time_s": move["time_s"] - outcome.started_s} for move in after["moves"][len(before["moves"]):]]
     lasted_s = outcome.ended_s - outcome.started_s
