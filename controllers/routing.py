@@ -12,6 +12,7 @@ from controllers.scheduling import options as scheduling
 from controllers.scheduling.options import Scheduling
 from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
+from controllers.valiant import group_minimal, is_dragonfly, spread_over_groups
 from controllers.weights import alike, weighted
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec, take
@@ -26,7 +27,8 @@ class Routing:
     """One entry for --routing: how it is written (with its defaults), what it does, and how.
 
     `method` is how a switch's group chooses among next hops; Open vSwitch knows 'hash' alone.
-    `weighs`: next hops get shares in proportion to their capacity, not equal ones.
+    `weighs`: next hops get shares in proportion to their capacity, not equal ones. `over`: what is done to
+    the tables at the end.
     """
 
     spec: str
@@ -34,6 +36,7 @@ class Routing:
     next_hops: Callable[[Graph], NextHops]
     method: str
     weighs: bool = False
+    over: Callable[[Graph, Mapping[int, SwitchTables]], dict[int, SwitchTables]] | None = None
 
 
 ROUTINGS: Mapping[str, Routing] = {
@@ -52,6 +55,8 @@ ROUTINGS: Mapping[str, Routing] = {
                   equal_cost, "hash"),
     "wcmp": Routing("wcmp", "hash each flow over all shortest paths, in proportion to their capacity "
                             "(EuroSys'14)", equal_cost, "hash", weighs=True),
+    "valiant": Routing("valiant", "dragonfly: hash each flow over all groups, minimal from there", group_minimal,
+                       "hash", over=spread_over_groups),
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
@@ -74,6 +79,13 @@ def parse_routing(text: str) -> tuple[Routing, int]:
     if values.get("scope") == "global":
         entry = replace(entry, method="hash")
     return entry, int(values.get("gap", 0))
+
+
+def check_routing(text: str, graph: Graph) -> None:
+    """BadInput where a fabric is not one that the routing is made for."""
+    if _parsed(text)[0].over is spread_over_groups and not is_dragonfly(graph):
+        raise BadInput(f"the routing valiant is for a dragonfly, whose groups are fully meshed and linked to each "
+                       f"other; {graph.name} is none. Use --topology dragonfly:… or another routing.")
 
 
 def scheduling_of(text: str) -> Scheduling | None:
@@ -129,7 +141,7 @@ def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[i
             flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
         flows.append(FlowRule(0, Match(), ()))
         tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))
-    return tables
+    return entry.over(graph, tables) if entry.over else tables
 
 
 def _host_rules(graph: Graph, switch: str) -> list[FlowRule]:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.routing import parse_routing
+from controllers.routing import check_routing, parse_routing
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.capacity import Capacity, largest_rate_bps, predict
@@ -97,6 +97,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     if switch == "ovs" and routing.method != "hash":
         raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
     graph = resolve_topology(experiment.topology)
+    check_routing(experiment.routing, graph)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
