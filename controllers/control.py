@@ -211,8 +211,9 @@ class Controller(Bookkeeper):
     @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def on_link_counters(self, event) -> None:
         if self.elephants:
-            sent = {port.port_no: port.tx_bytes for port in event.msg.body}
-            self._place(self.elephants.links(event.msg.datapath.id, sent, not more_follows(event.msg), self.network))
+            reply = event.msg
+            sent = {port.port_no: port.tx_bytes for port in reply.body}
+            self._place(self.elephants.links(reply.datapath.id, sent, not more_follows(reply), self.network))
 
     def _place(self, network: Network | None) -> None:
         """Put new paths in force; a repair that is under way takes them along with what it does."""

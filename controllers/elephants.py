@@ -33,8 +33,9 @@ class Elephants:
         self._owed: set[tuple[int, str]] = set()
         self._pairs: dict[tuple[str, str], int] = {}
         self._links = numpy.zeros(len(self.loop.paths.capacity))
-        self._link_of = {(self.graph.switch[name].dpid, port): 2 * link.index + (link.a != name)
-                         for name in self.graph.switch for port, (_, link) in self.graph.neighbours[name].items()}
+        self._link_of = {(switch.dpid, port): 2 * link.index + (link.a != switch.name)
+                         for switch in self.graph.switches
+                         for port, (_, link) in self.graph.neighbours[switch.name].items()}
 
     def start(self, look: Callable[[], None]) -> None:
         """Call `look` once a period, in a thread of its own, for as long as the process lives."""
@@ -65,7 +66,7 @@ class Elephants:
                 datapath.send_msg(parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY))
 
     def pairs(self, dpid: int, described: list[bytes], last: bool, network: Network) -> Network | None:
-        """A part of a switch's flow descriptions; the network with new paths, where it was all that was owed."""
+        """A part of a switch's flow descriptions; the network with new paths, if that was the last part."""
         if (dpid, "pairs") not in self._owed:
             return None
         for pair, count in named(pair_bytes(described), self._names).items():
@@ -89,5 +90,6 @@ class Elephants:
         if network.avoided != self._avoided:
             self._avoided = network.avoided
             self.loop.rewire(PathLists(network.live))
-        changed = self.loop.step(Reading(time.monotonic(), self._pairs, self._links if self.needs_links else None))
+        links = self._links if self.needs_links else None
+        changed = self.loop.step(Reading(time.monotonic(), self._pairs, links))
         return network.with_placed(self.loop.placed) if changed else None

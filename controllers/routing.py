@@ -46,17 +46,17 @@ ROUTINGS: Mapping[str, Routing] = {
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
     "spray": Routing("spray", "every packet takes the next of the shortest paths in turn",
                      equal_cost, "spray"),
-    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest queue; "
-                                         "global: the controller moves elephants; both",
+    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
+                                         "queue; global: the controller moves elephants; both",
                         equal_cost, "least-queue"),
-    "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First Fit "
-                                                        "(NSDI'10)", equal_cost, "hash"),
-    "sa": Routing(scheduling.SHORT_SPEC.format("sa"), "adaptive:scope=global with Hedera's Simulated Annealing",
-                  equal_cost, "hash"),
+    "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First "
+                                                        "Fit (NSDI'10)", equal_cost, "hash"),
+    "sa": Routing(scheduling.SHORT_SPEC.format("sa"), "adaptive:scope=global with Hedera's Simulated "
+                                                      "Annealing", equal_cost, "hash"),
     "wcmp": Routing("wcmp", "hash each flow over all shortest paths, in proportion to their capacity "
                             "(EuroSys'14)", equal_cost, "hash", weighs=True),
-    "valiant": Routing("valiant", "dragonfly: hash each flow over all groups, minimal from there", group_minimal,
-                       "hash", over=spread_over_groups),
+    "valiant": Routing("valiant", "dragonfly: hash each flow over all groups, minimal from there",
+                       group_minimal, "hash", over=spread_over_groups),
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
@@ -84,8 +84,8 @@ def parse_routing(text: str) -> tuple[Routing, int]:
 def check_routing(text: str, graph: Graph) -> None:
     """BadInput where a fabric is not one that the routing is made for."""
     if _parsed(text)[0].over is spread_over_groups and not is_dragonfly(graph):
-        raise BadInput(f"the routing valiant is for a dragonfly, whose groups are fully meshed and linked to each "
-                       f"other; {graph.name} is none. Use --topology dragonfly:… or another routing.")
+        raise BadInput(f"the routing valiant is for a dragonfly, whose groups are fully meshed and linked to "
+                       f"each other; {graph.name} is none. Use --topology dragonfly:… or another routing.")
 
 
 def scheduling_of(text: str) -> Scheduling | None:
@@ -108,8 +108,8 @@ def _parsed(text: str) -> tuple[Routing, dict[str, Any]]:
     values = take(Spec(spec.name, {**defaults, **spec.params}), "the routing", known)
     if values.get("scope") == "local" and set(spec.params) - {"scope"}:
         unused = next(key for key in spec.params if key != "scope")
-        raise BadInput(f'the routing {spec.name}: {unused} is for scope=global or scope=both; the local choice '
-                       f"has no parameters.")
+        raise BadInput(f'the routing {spec.name}: {unused} is for scope=global or scope=both; the local '
+                       f"choice has no parameters.")
     return entry, values
 
 

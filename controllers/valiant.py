@@ -5,9 +5,10 @@ Tables only, nothing is written into packets; where a packet is on its way follo
 - At its source's router a packet for another group is hashed over all global links of the group, its own and
   those of its neighbours. At a neighbour, which knows the group by the source address, it is hashed over the
   neighbour's own global links.
-- From the group it then reaches it goes the minimal way: to the router with a link to the destination's group,
-  over it, to the destination's router. Minimal ways lead through no third group, so no packet comes back to the
-  group that it started in, where it would be spread again: at most two global and three local links, no circle.
+- From the group it then reaches it goes the minimal way: to the router with a link to the destination's
+group, over it, to the destination's router. Minimal ways lead through no third group, so no packet comes back
+to the group that it started in, where it would be spread again: at most two global and three local links, no
+circle.
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from controllers.tables import Bucket, FlowRule, Group, Match, Output, Selection
 from controllers.weights import whole_weights
 from topologies.graph import Graph, Host
 
-FROM_GROUP, FROM_RACK, HOME = 150, 155, 160  # priorities: all above the prefixes, destinations at home above all
+FROM_GROUP, FROM_RACK, HOME = 150, 155, 160  # priorities, above the prefixes; home destinations above all
 
 
 def is_dragonfly(graph: Graph) -> bool:
@@ -32,8 +33,8 @@ def is_dragonfly(graph: Graph) -> bool:
     for pod, members in pods.items():
         if any(set(members) - {name} - _neighbours(graph, name) for name in members):
             return False
-        if len(pods) - 1 > len({graph.switch[other].pod for name in members for other in _neighbours(graph, name)}
-                               - {pod}):
+        linked = {graph.switch[other].pod for name in members for other in _neighbours(graph, name)}
+        if linked | {pod} != pods.keys():
             return False
     return all(_alone(graph, hosts) for hosts in (*_by_pod(graph).values(), *_by_rack(graph).values()))
 
@@ -106,8 +107,8 @@ class _Adding:
         else:
             self._number += 1
             whole = whole_weights(list(weights.values()))
-            self.groups.append(Group(self._number, tuple(
-                Bucket(port, weight) for port, weight in zip(ports, whole, strict=True) if weight), self._selection))
+            buckets = tuple(Bucket(port, weight) for port, weight in zip(ports, whole, strict=True) if weight)
+            self.groups.append(Group(self._number, buckets, self._selection))
             action = ToGroup(self._number)
         self.flows.append(FlowRule(priority, Match(ipv4_src=source), (action,)))
 

@@ -73,8 +73,8 @@ def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
 def whole_weights(shares: Sequence[float]) -> tuple[int, ...]:
     """Whole weights in proportion to `shares` (all > 0), of which there are at most BUCKETS_LAST in all.
 
-    The error is the paper's: by how much the worst next hop gets more than its share. The smallest sum with an
-    error below EXACT is taken, else the sum with the least; a very small share may then get 0. With more
+    The error is the paper's: by how much the worst next hop gets more than its share. The smallest sum with
+    an error below EXACT is taken, else the sum with the least; a very small share may then get 0. With more
     shares than buckets the largest BUCKETS_LAST get one each.
     """
     if len(shares) >= BUCKETS_LAST:
@@ -84,7 +84,7 @@ def whole_weights(shares: Sequence[float]) -> tuple[int, ...]:
     best, least = (), math.inf
     for buckets in range(len(shares), BUCKETS_LAST + 1):
         made = _rounded([buckets * share / total for share in shares])
-        error = max((weight / buckets) / (share / total) for weight, share in zip(made, shares, strict=True)) - 1
+        error = max(weight / buckets / (share / total) for weight, share in zip(made, shares, strict=True)) - 1
         if error < least - 1e-12:
             best, least = made, error
         if error < EXACT:

@@ -60,7 +60,8 @@ def table_of(values: Mapping[str, Any], where: str) -> CrossTable | None:
         raise BadInput(f'{where}: table: there is no figure "{figure}"{nearest(str(figure), FIGURES)}.')
     notes = asked.get("notes", [])
     return CrossTable(
-        option_name(str(asked["rows"])), option_name(str(asked.get("columns") or "")), figure, bool(reference),
+        option_name(str(asked["rows"])), option_name(str(asked.get("columns") or "")), figure,
+        bool(reference),
         _published(str(Path(where).parent / asked["published"])) if asked.get("published") else {},
         tuple(map(str, [notes] if isinstance(notes, str) else notes)))
 
@@ -98,8 +99,8 @@ def _published(path: str) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure over `count` seeds: its mean and standard deviation (0 for one seed); `trusted`: how many of the
-    runs passed their fidelity checks.
+    """A figure over `count` seeds: its mean and standard deviation (0 for one seed); `trusted`: how many of
+    the runs passed their fidelity checks.
     """
 
     mean: float
@@ -137,8 +138,9 @@ class Filled:
     def as_json(self) -> dict[str, Any]:
         """For summary.json of the whole."""
         t = self.table
+        cells = [{"row": row, "column": column, **vars(cell)} for (row, column), cell in self.cells.items()]
         return {"rows": t.rows, "columns": t.columns, "figure": t.figure, "relative_to_reference": t.referred,
-                "cells": [{"row": row, "column": column, **vars(cell)} for (row, column), cell in self.cells.items()],
+                "cells": cells,
                 "reference": [{"row": row, **vars(cell)} for row, cell in self.reference.items()],
                 "published": {row: dict(values) for row, values in t.published.items()},
                 "distance_of_published": self.resemblance()}
@@ -170,4 +172,5 @@ def fill(table: CrossTable, runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Fi
 
 def _cell(samples: Sequence[tuple[float, bool]], unit: float) -> Cell:
     values = [value / unit for value, _ in samples]
-    return Cell(mean(values), stdev(values) if len(values) > 1 else 0.0, len(values), sum(ok for _, ok in samples))
+    sd = stdev(values) if len(values) > 1 else 0.0
+    return Cell(mean(values), sd, len(values), sum(ok for _, ok in samples))

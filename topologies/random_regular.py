@@ -28,7 +28,7 @@ class RandomRegular(Topo):
             raise ValueError(f"{switches} switches of degree {degree} have an odd number of ends "
                              f"({switches * degree}); make one of them even")
         if switches * hosts > 2048:
-            raise ValueError(f"{switches} switches of {hosts} hosts are {switches * hosts} hosts, more than 2048")
+            raise ValueError(f"{switches} switches of {hosts} hosts are {switches * hosts}, more than 2048")
         wires = wired(switches, degree, random.Random(f"random regular {seed}"))
         rank, last = 0, {}
         for n in range(1, switches + 1):
@@ -36,7 +36,8 @@ class RandomRegular(Topo):
             last[n] = hosts
             for j in range(hosts):
                 rank += 1
-                host = self.addHost(f"h{rank}", ip=f"10.0.{n}.{j + 2}/8", mac=f"02:00:0a:00:{n:02x}:{j + 2:02x}")
+                host = self.addHost(f"h{rank}", ip=f"10.0.{n}.{j + 2}/8",
+                                    mac=f"02:00:0a:00:{n:02x}:{j + 2:02x}")
                 self.addLink(host, switch, port1=0, port2=j + 1, speed=1.0, tier="host-switch")
         for a, b in sorted(wires):
             last[a], last[b] = last[a] + 1, last[b] + 1

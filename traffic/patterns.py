@@ -55,17 +55,18 @@ def random_bijection(hosts: int, seed: int) -> Pairs:
     raise AssertionError("no permutation without fixed points in 1000 shuffles")
 
 
-def staggered(racks: Sequence[object], pods: Sequence[object], edge_p: float, pod_p: float, seed: int) -> Pairs:
-    """Each host sends to a host of its rack with probability edge_p, to another rack of its pod with pod_p, else
-    further away; as in the authors' own files, no two send to the same host.
+def staggered(racks: Sequence[object], pods: Sequence[object], edge_p: float, pod_p: float,
+              seed: int) -> Pairs:
+    """Each host sends to a host of its rack with probability edge_p, to another rack of its pod with pod_p,
+    else further away; as in the authors' own files, no two send to the same host.
 
     racks[x], pods[x]: the rack and the pod of host x. How far each host sends is drawn first; then the
     nearest choose first, since they have the fewest hosts to choose from. Who finds none left at his distance
     takes the next further one, or else a nearer one.
     """
     if not (0 <= edge_p <= 1 and 0 <= pod_p <= 1 and edge_p + pod_p <= 1 + 1e-9):
-        raise BadInput(f"pattern staggered={edge_p:g}-{pod_p:g}: two probabilities whose sum is at most 1 are "
-                       f"needed, of the same rack and of the same pod.")
+        raise BadInput(f"pattern staggered={edge_p:g}-{pod_p:g}: two probabilities with a sum of at most 1 "
+                       f"are needed, of the same rack and of the same pod.")
     hosts = range(len(racks))
     rng = random.Random(f"staggered {seed}")
 

@@ -20,11 +20,12 @@ def least_congested(situation: Situation) -> dict[Pair, Path]:
         old = placed.get(pair)
         if old is not None:
             load[list(old)] -= demand
-        fullest = [_fullest(paths.capacity, load, path, demand) for path in paths.of(*pair)]
-        best = int(numpy.argmin(fullest))
+        filled = [_fullest(paths.capacity, load, path, demand) for path in paths.of(*pair)]
+        best = int(numpy.argmin(filled))
         path = paths.of(*pair)[best]
-        if old is not None and _fullest(paths.capacity, load, old, demand) - fullest[best] <= situation.hysteresis:
-            path = old
+        if old is not None:
+            gain = _fullest(paths.capacity, load, old, demand) - filled[best]
+            path = path if gain > situation.hysteresis else old
         placed[pair] = path
         load[list(path)] += demand
     return placed

@@ -127,6 +127,6 @@ class SchedulingLoop:
         b = self.books
         return {"scheduler": self.scheduling.scheduler, "period_s": self.scheduling.period_s,
                 "threshold": self.scheduling.threshold, "hysteresis": self.scheduling.hysteresis,
-                "periods": b.periods, "elephants_most": b.elephants_most, "placed": b.placed, "moved": b.moved,
-                "moved_back": b.moved_back, "released": b.released,
+                "periods": b.periods, "elephants_most": b.elephants_most, "placed": b.placed,
+                "moved": b.moved, "moved_back": b.moved_back, "released": b.released,
                 "moves": list(b.events)}

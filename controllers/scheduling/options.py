@@ -21,7 +21,8 @@ LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 3600.0
 @dataclass(frozen=True)
 class Scheduling:
     """How the controller moves elephants. An elephant is a pair of hosts that sends more than `threshold` of
-    a host link's rate; `period_s` between two looks at the counters; `hysteresis` in fractions of a host link.
+    a host link's rate; `period_s` between two looks at the counters; `hysteresis` in fractions of a host
+    link.
     """
 
     scheduler: str
@@ -60,7 +61,8 @@ def hysteresis(text: str) -> float:
 
 
 PARAMETERS: Mapping[str, Callable[[str], object]] = {
-    "scope": scope, "scheduler": scheduler, "period": period_s, "threshold": threshold, "hysteresis": hysteresis}
+    "scope": scope, "scheduler": scheduler, "period": period_s, "threshold": threshold,
+    "hysteresis": hysteresis}
 
 
 def _one_of(text: str, known: Mapping[str, object] | tuple[str, ...]) -> str:

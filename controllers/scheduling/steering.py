@@ -46,10 +46,14 @@ def steered(graph: Graph, tables: Mapping[int, SwitchTables], placed: Placement)
             usual = towards.actions(graph.host[pair[1]].ip)
             if port is None:
                 rules.append(FlowRule(PAIR_PRIORITY, pair_match(graph, pair), usual))
-            elif graph.host[pair[0]].rack == switch.name or any(isinstance(action, ToGroup) for action in usual):
+            elif _starts_at(graph, pair, switch.name) or any(isinstance(action, ToGroup) for action in usual):
                 rules.append(FlowRule(PAIR_PRIORITY, pair_match(graph, pair), (Output(port),)))
         made[switch.dpid] = replace(base, flows=(*base.flows, *rules))
     return made
+
+
+def _starts_at(graph: Graph, pair: Pair, switch: str) -> bool:
+    return graph.host[pair[0]].rack == switch
 
 
 def _pairs(graph: Graph, switch: str, placed: Mapping[Pair, int]) -> list[Pair]:

@@ -12,9 +12,10 @@ def scheduled(outcome: Outcome) -> dict[str, Any] | None:
     """The scheduler, its parameters and what it did during the replay (not before it, when probes look like
     elephants where links are slow); None where the controller moves nothing.
 
-    placed: pairs of hosts that were hashed and got a path. moved: those that got another one; moved_back of them
-    to one that they had been on before. released: those that ended, or had to be hashed again. moves_per_s:
-    moved, over the replay. `moves` lists what happened, as far as it was kept; time_s from the replay's start.
+    placed: pairs of hosts that were hashed and got a path. moved: those that got another one; moved_back of
+    them to one that they had been on before. released: those that ended, or had to be hashed again.
+    moves_per_s: moved, over the replay. `moves` lists what happened, as far as it was kept; time_s from the
+    replay's start.
     """
     if outcome.scheduling is None:
         return None
@@ -22,7 +23,8 @@ def scheduled(outcome: Outcome) -> dict[str, Any] | None:
     if after["periods"] < before["periods"]:  # a controller that was started anew has new books
         before = {**dict.fromkeys(COUNTS, 0), "moves": []}
     counts = {name: after[name] - before[name] for name in COUNTS}
-    moves = [{**move, "time_s": move["time_s"] - outcome.started_s} for move in after["moves"][len(before["moves"]):]]
+    new = after["moves"][len(before["moves"]):]
+    moves = [{**move, "time_s": move["time_s"] - outcome.started_s} for move in new]
     lasted_s = outcome.ended_s - outcome.started_s
     parameters = {name: after[name] for name in ("scheduler", "period_s", "threshold", "hysteresis")}
     return {**parameters, "elephants_most": after["elephants_most"], **counts,

@@ -17,7 +17,8 @@ from emulator.errors import BadInput
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph
 
-SHIPPED = ("fat-tree:k=4", "leaf-spine:leaves=3,spines=2,hosts=3", "star:hosts=5", "random-regular:switches=9,degree=4,hosts=1", "fat-tree:k=2",
+SHIPPED = ("fat-tree:k=4", "leaf-spine:leaves=3,spines=2,hosts=3", "star:hosts=5", "fat-tree:k=2",
+           "random-regular:switches=9,degree=4,hosts=1",
            "clos3:pods=3,leaves=2,spines=2,cores=2,hosts=1", "dragonfly:p=1,a=4,h=2,g=9")
 
 
