@@ -1,6 +1,7 @@
 """Weighted ECMP: shares follow capacity, on unequal links and where something is missing further on."""
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from controllers.routing import plan_tables
 from controllers.tables import ToGroup
 from controllers.walk import Forwarding
 from controllers.weights import BUCKETS_LAST, EXACT, weighted, whole_weights
+from emulator.asic.hashing import Flow, group_seed, hashed_member
 from tests.controllers.random_graphs import graphs
 from topologies.catalog import resolve_topology
 
@@ -65,3 +67,13 @@ def test_alike_links_give_plain_ecmp(text):
     assert plan_tables(graph, "wcmp", 1) == plan_tables(graph, "ecmp", 1)
     assert any(isinstance(action, ToGroup) for tables in plan_tables(graph, "wcmp", 1).values()
                for rule in tables.flows for action in rule.actions) == (not text.startswith("star"))
+
+
+def test_a_switch_divides_many_flows_by_its_weights():
+    """4:4:4:1 within a point, over 20000 flows, by the hash that the bpf switch computes."""
+    rng, weights, counts = random.Random(1), (1, 4, 4, 4), [0, 0, 0, 0]
+    for _ in range(20_000):
+        flow = Flow(rng.getrandbits(32), rng.getrandbits(32), 6, rng.getrandbits(16), rng.getrandbits(16))
+        counts[hashed_member(flow, group_seed(7, 0), weights)] += 1
+    for count, weight in zip(counts, weights, strict=True):
+        assert count / 20_000 == pytest.approx(weight / 13, abs=0.01)

@@ -172,3 +172,5 @@ def test_a_slow_uplink_is_given_what_it_can_carry():
     worst = load.busiest(carried, graph, wire)
     assert worst.link.tier == "leaf-spine" and worst.time_s == pytest.approx(
         8 * 1_300_000 * 4 / 3.25 / (5e6 * 0.9355), rel=0.01)
+    assert [link.b for link in Paths(graph).first_links("h1", "h5")] == ["l1", "s2", "s2", "l2"]
+    assert [link.a for link in Paths(graph).first_links("h5", "h1")] == ["h5", "l2", "l1", "h1"]
