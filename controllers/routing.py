@@ -13,7 +13,7 @@ from controllers.scheduling.options import Scheduling
 from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
 from controllers.valiant import group_minimal, is_dragonfly, spread_over_groups
-from controllers.weights import alike, weighted
+from controllers.weights import alike, buckets, weighted
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec, take
 from emulator.units import parse_time
@@ -136,7 +136,7 @@ def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[i
         flows = _host_rules(graph, switch.name)
         for prefix, ports in aggregate(tree, members[switch.name]):
             if len(ports) > 1 and ports not in groups:
-                groups[ports] = Group(len(groups) + 1, tuple(Bucket(*member) for member in ports), selection)
+                groups[ports] = Group(len(groups) + 1, buckets(ports, entry.method), selection)
             action = Output(ports[0][0]) if len(ports) == 1 else ToGroup(groups[ports].id)
             flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
         flows.append(FlowRule(0, Match(), ()))

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from controllers.nexthops import NextHops, equal_cost
 from controllers.prefixes import blocks
-from controllers.tables import Bucket, FlowRule, Group, Match, Output, Selection, SwitchTables, ToGroup
-from controllers.weights import whole_weights
+from controllers.tables import FlowRule, Group, Match, Output, Selection, SwitchTables, ToGroup
+from controllers.weights import buckets, whole_weights
 from topologies.graph import Graph, Host
 
 FROM_GROUP, FROM_RACK, HOME = 150, 155, 160  # priorities, above the prefixes; home destinations above all
@@ -107,8 +107,8 @@ class _Adding:
         else:
             self._number += 1
             whole = whole_weights(list(weights.values()))
-            buckets = tuple(Bucket(port, weight) for port, weight in zip(ports, whole, strict=True) if weight)
-            self.groups.append(Group(self._number, buckets, self._selection))
+            members = list(zip(ports, whole, strict=True))
+            self.groups.append(Group(self._number, buckets(members, "hash"), self._selection))
             action = ToGroup(self._number)
         self.flows.append(FlowRule(priority, Match(ipv4_src=source), (action,)))
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from controllers.nexthops import NextHops
+from controllers.tables import Bucket
 from topologies.graph import Graph
 
 BUCKETS_LAST = 64  # of a group, counted with their weights
@@ -68,6 +69,16 @@ def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
         through.update(settled)
         waiting = later
     return through
+
+
+def buckets(members: Sequence[tuple[int, int]], method: str) -> tuple[Bucket, ...]:
+    """The buckets of a group over (port, weight). Where flows are hashed a weight is as many buckets of weight 1:
+    Open vSwitch's hash divides by weights wrongly (it takes the bucket with the largest hash * weight,
+    ofproto-dpif-xlate.c, so that 4:4:4:1 would leave the last next to nothing).
+    """
+    if method == "hash":
+        return tuple(Bucket(port) for port, weight in members for _ in range(weight))
+    return tuple(Bucket(port, weight) for port, weight in members)
 
 
 def whole_weights(shares: Sequence[float]) -> tuple[int, ...]:
