@@ -67,5 +67,5 @@ PARAMETERS: Mapping[str, Callable[[str], object]] = {
 
 def _one_of(text: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
     if text not in known:
-        raise BadInput(f'"{text}" is none of {", ".join(known)}{nearest(text, known)}.')
+        raise BadInput(f'there is no "{text}"{nearest(text, known)}.')
     return text
