@@ -50,7 +50,7 @@ class Controller(Bookkeeper):
         self._replanning = False
         self._began_s: float | None = None  # of the news that the present change answers
         self._told: dict[int, int] = {}     # switch -> changes of the present change
-        self._begun = False
+        self._begun = self._adopted = False
         self._gathering: threading.Timer | None = None
         if elephants:
             elephants.start(lambda: self.send_event(self.name, Look()))
@@ -125,6 +125,7 @@ class Controller(Bookkeeper):
         self.rollout.target = self.network.tables()
         for dpid in self.rollout.known():
             self._adopt(dpid)
+        self._go_on()
 
     def _adopt(self, dpid: int) -> None:
         """Tell a switch that was just read what differs; it may be nothing."""
@@ -183,6 +184,10 @@ class Controller(Bookkeeper):
                 self._bring(dpid)
 
     def _settled(self) -> None:
+        if self._begun and not self._adopted:
+            self._adopted = True
+            self.ledger.adopted({"done_s": time.monotonic(), "switches": len(self._told),
+                                 "changes": sum(self._told.values())})
         if self._began_s is None:
             return
         links = {link.index: f"{link.a}-{link.b}" for link in self.network.graph.links}

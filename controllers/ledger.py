@@ -48,6 +48,7 @@ class Ledger:
         self._repairs: list[dict[str, object]] = []
         self._drained: tuple[str, ...] = ()
         self._settled = True
+        self._adopted: dict[str, object] | None = None
         self._scheduling: dict[str, object] | None = None
         self._traffic: dict[int, tuple[float, dict[int, tuple[int, int]]]] = {}
         self._lock = threading.Lock()
@@ -73,6 +74,12 @@ class Ledger:
         with self._lock:
             self._settled = True
             self._repairs.append(repair)
+
+    def adopted(self, adoption: dict[str, object]) -> None:
+        """All switches were read after the start and hold their tables: {done_s, switches, changes}, the last
+        two of those that had to be told something."""
+        with self._lock:
+            self._adopted = adoption
 
     def drained(self, links: Iterable[str]) -> None:
         """These links carry no traffic because somebody asked for it."""
@@ -168,7 +175,7 @@ class Ledger:
                 "errors": list(self._errors), "error_count": self._error_count,
                 "packet_ins": self._packet_ins, "port_events": list(self._port_events),
                 "repairs": list(self._repairs), "drained": list(self._drained), "settled": self._settled,
-                "scheduling": self._scheduling}
+                "adopted": self._adopted, "scheduling": self._scheduling}
 
     def _add_error(self, sentence: str, lacks: bool) -> None:
         self._error_count += 1

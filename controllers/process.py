@@ -17,6 +17,8 @@ from topologies.graph import Graph
 from topologies.graph_json import graph_to_json
 
 SOCKET_PATH_BYTES = 106  # sun_path of unix(7) less the closing zero and the ~ that it has until it listens
+RUN_DIR = Path("/run/emulator")  # in every run's own sandbox
+SOCKET = "controller.sock"
 LOG_TAIL_LINES = 12
 POLL_S = 0.05
 
@@ -30,6 +32,8 @@ class ControllerState:
     `lacks` those of them that say that a switch has not got what the routing needs.
     `port_events` are {time_s, switch, port, up}; `repairs` {began_s, done_s, switches, changes, avoided}, from
     the news to the last switch's word that it holds its new tables; times as time.monotonic() gives them.
+    `settled`: no change is under way. `adopted`: {done_s, switches, changes} once all switches were read after
+    the controller's start and hold their tables; counted are those that had to be told something.
     `scheduling` is what global scheduling did (`SchedulingLoop.summary`), None where there is none.
     """
 
@@ -41,6 +45,7 @@ class ControllerState:
     port_events: tuple[Mapping[str, object], ...]
     repairs: tuple[Mapping[str, object], ...] = ()
     settled: bool = True
+    adopted: Mapping[str, object] | None = None
     scheduling: Mapping[str, object] | None = None
 
     @property
@@ -92,7 +97,7 @@ class ControllerProcess:
                                tuple(error["sentence"] for error in errors if error["lacks"]),
                                summary["packet_ins"], tuple(summary["port_events"]),
                                tuple(summary["repairs"]), summary["settled"],
-                               summary["scheduling"])
+                               summary["adopted"], summary["scheduling"])
 
     def ask(self, request: Mapping[str, object], timeout_s: float = 5.0) -> dict:
         """The answer to a request (`answers.py`); EmulatorError if there is none within timeout_s."""

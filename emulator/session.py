@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from controllers.probes import ProbePlan, plan_probes
-from controllers.process import start_controller
+from controllers.process import RUN_DIR, start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine
 from emulator.asic import switches as asic
@@ -32,7 +32,6 @@ from emulator.progress import Progress
 from emulator.replay import Replay, captures
 
 
-RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
 READY_TIMEOUT_S = 120.0
 PROBE_PORTS = 10000

@@ -23,7 +23,8 @@ class Aftermath:
 
     at_s: since the start of the replay. lateness_s: by how much it was applied after it was due.
     detected_s: the controller learnt of it by a port event. local_s: the first packet meant for a dead
-    port took another one. repaired_s: the last switch confirmed the controller's new tables.
+    port took another one. repaired_s: the last switch confirmed the controller's new tables, or a
+    controller that returned had read all switches; changes: rules and groups that they were told for it.
     rate_before_bps, rate_back_s: payload received by all ranks, and when it was at BACK of that again,
     over AFTER_S; None where it never was, or where there was nothing to compare with.
     """
@@ -36,6 +37,7 @@ class Aftermath:
     local_s: float | None
     rerouted_packets: int | None
     repaired_s: float | None
+    changes: int | None
     lost: Mapping[str, int]
     retransmitted: int
     rate_before_bps: float | None
@@ -59,7 +61,7 @@ def aftermath(record: EventsRecord, received: Sequence[tuple[float, int]], start
         found.append(Aftermath(
             each.text, each.applied_s - started_s, each.applied_s - each.due_s, each.done_s - each.applied_s,
             _detected_s(record, each, next_s), None if each.avoided_s is None else each.avoided_s - each.applied_s,
-            each.avoided_packets, _repaired_s(record, each, next_s),
+            each.avoided_packets, _repaired_s(record, each, next_s), _changes(record, each, next_s),
             {cause: packets for cause, packets in lost.items() if packets},
             tally.retransmitted - each.tally.retransmitted, before_bps, back_s, each.refused))
     return found
@@ -75,11 +77,25 @@ def _detected_s(record: EventsRecord, each: Happening, next_s: float) -> float |
 
 
 def _repaired_s(record: EventsRecord, each: Happening, next_s: float) -> float | None:
+    if each.kind == "controller" and each.up:
+        adopted = [float(adoption["done_s"]) for adoption in record.adoptions]
+        return _first(adopted, each, float("inf"))
     if each.kind not in ("link", "switch", "drain", "undrain"):
         return None
     begun = sorted((float(repair["began_s"]), float(repair["done_s"])) for repair in record.repairs)
     done = [done_s for began_s, done_s in begun if each.applied_s - CLOCK_S <= began_s < next_s]
     return done[0] - each.applied_s if done else None
+
+
+def _changes(record: EventsRecord, each: Happening, next_s: float) -> int | None:
+    """Of the repairs that `_repaired_s` speaks of."""
+    if _repaired_s(record, each, next_s) is None:
+        return None
+    if each.kind == "controller":
+        return next(int(adoption["changes"]) for adoption in record.adoptions
+                    if float(adoption["done_s"]) >= each.applied_s)
+    return sum(int(repair["changes"]) for repair in record.repairs
+               if each.applied_s - CLOCK_S <= float(repair["began_s"]) < next_s)
 
 
 def _first(times: Sequence[float], each: Happening, next_s: float) -> float | None:

@@ -19,6 +19,7 @@ from traffic.engine import Engine
 
 PRIORITY = 20  # SCHED_FIFO: above ordinary processes, for the few milliseconds that an event takes
 DRAIN_S = 40.0
+READY_S = 30.0  # for a controller that returned shortly before the end
 AWAKE_S = 1.0
 
 
@@ -36,13 +37,14 @@ class Conductor:
         self._steps = [event for event in events if not event.when.timed]
         self._due: list[tuple[float, int, Event]] = []
         self._change = threading.Condition()
-        self._over = self._closed = False
+        self._over = self._closed = self._restarted = False
         self._happenings: list[Happening] = []
         self._drains: list[threading.Thread] = []
         self._watched: dict[str, int] = {}  # a dead port -> the happening that killed it
         self._failure: Exception | None = None
         self._port_events: list[Mapping[str, object]] = []
         self._repairs: list[Mapping[str, object]] = []
+        self._adoptions: list[Mapping[str, object]] = []
         self._packet_ins = 0
         self._idle = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
@@ -120,6 +122,7 @@ class Conductor:
     def _control(self, up: bool) -> None:
         if up:
             self._controller.restart()
+            self._restarted = True
         else:
             self._take_books()
             self._controller.kill()
@@ -129,6 +132,7 @@ class Conductor:
         state = self._controller.state()
         self._port_events += state.port_events
         self._repairs += state.repairs
+        self._adoptions += [state.adopted] if state.adopted else []
         self._packet_ins += state.packet_ins
 
     def _drain(self, event: Event, number: int) -> None:
@@ -174,13 +178,18 @@ class Conductor:
     # ------------------------------------------------------------ the end
 
     def finish(self) -> None:
-        """The traffic is over: perform nothing more. Raises what an event raised."""
+        """The traffic is over: perform nothing more, but let a controller that returned find its feet.
+
+        Raises EmulatorError for an event that failed, or a controller that did not.
+        """
         with self._change:
             self._over = True
             self._change.notify()
         self._idle.wait(10.0)
         for thread in self._drains:
             thread.join(DRAIN_S)
+        if self._restarted and self._controller.running:
+            self._controller.wait_ready(READY_S)
         if self._failure:
             raise EmulatorError(f"An event could not be performed: {self._failure}") from self._failure
 
@@ -195,7 +204,7 @@ class Conductor:
         missed = [event.text for event in self._steps] + [event.text for _, _, event in self._due]
         return EventsRecord(
             tuple(self._happenings), end, tuple(missed), tuple(self._port_events), tuple(self._repairs),
-            frozenset(self._acts.interrupted), frozenset(self._acts.reshaped), frozenset(self._acts.lossy),
+            tuple(self._adoptions), frozenset(self._acts.interrupted), frozenset(self._acts.reshaped), frozenset(self._acts.lossy),
             frozenset(self._acts.altered), lost_at)
 
     @property

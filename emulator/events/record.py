@@ -45,7 +45,7 @@ class EventsRecord:
     """All events of a run.
 
     end: the tally after the traffic. missed: events whose step never came, as written. port_events,
-    repairs: as the controller's books have them (controllers/process.py). interrupted: interfaces that had
+    repairs, adoptions: as the books of all controllers have them (controllers/process.py). interrupted: interfaces that had
     no link at some time, reshaped: whose rate was changed, lossy: that lost packets on request;
     altered_at_end: those that are not as they were built when the run ends. lost_at: interface -> packets
     that its link's failure took: waiting in the queue, or sent to it while it was dead; only where the
@@ -57,6 +57,7 @@ class EventsRecord:
     missed: tuple[str, ...] = ()
     port_events: tuple[Mapping[str, object], ...] = ()
     repairs: tuple[Mapping[str, object], ...] = ()
+    adoptions: tuple[Mapping[str, object], ...] = ()
     interrupted: frozenset[str] = frozenset()
     reshaped: frozenset[str] = frozenset()
     lossy: frozenset[str] = frozenset()

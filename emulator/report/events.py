@@ -24,12 +24,19 @@ def events(summary: Mapping[str, Any]) -> Group | None:
     return Group(*parts, "")
 
 
+def _repaired(each: Mapping[str, Any]) -> str:
+    """'20 ms (12 changes)'."""
+    changes = each["changes"]
+    words = "nothing to change" if changes == 0 else f"{changes} changes"
+    return seconds(each["repaired_s"]) + ("" if changes is None else f" ({words})")
+
+
 def _table(block: Mapping[str, Any]) -> Table:
     made = table("Events (times after the event)", "event", "applied at", "controller told", "local repair",
                  "controller repaired", "rate back", "lost", "sent again")
     for each in block["happened"]:
         lost = ", ".join(f"{packets} {cause}" for cause, packets in each["lost"].items()) or "0"
         made.add_row(each["event"], seconds(each["at_s"]), seconds(each["detected_s"]), seconds(each["local_s"]),
-                     seconds(each["repaired_s"]), seconds(each["rate_back_s"]), lost if block["counted"] else "-",
+                     _repaired(each), seconds(each["rate_back_s"]), lost if block["counted"] else "-",
                      str(each["retransmitted"]))
     return made
