@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from controllers.nexthops import pruned
-from controllers.routing import parse_routing, plan_tables, tables_over
+from controllers.nexthops import filled, pruned
+from controllers.routing import parse_routing, tables_over
 from controllers.tables import SwitchTables
 from emulator.errors import BadInput, nearest
 from topologies.graph import Graph, Link
@@ -83,27 +83,35 @@ class Network:
         return after
 
     @property
+    def dead(self) -> frozenset[int]:
+        """The links between switches with an end that is down."""
+        return frozenset(link.index for link in self.graph.links if between_switches(self.graph, link)
+                         for end, port in ((link.a, link.a_port), (link.b, link.b_port))
+                         if (self.graph.switch[end].dpid, port) in self.down)
+
+    @property
     def avoided(self) -> frozenset[int]:
         """The links between switches that carry no traffic."""
-        dead = {link.index for link in self.graph.links if between_switches(self.graph, link)
-                for end, port in ((link.a, link.a_port), (link.b, link.b_port))
-                if (self.graph.switch[end].dpid, port) in self.down}
-        return self.drained | dead
+        return self.drained | self.dead
+
+    def routes_as(self, other: Network) -> bool:
+        """Do the same links carry traffic in both?"""
+        return (self.dead, self.drained) == (other.dead, other.drained)
 
     def tables(self) -> Tables:
         """What every switch shall hold when all is settled."""
-        return _final(self.graph, self.routing, self.seed, self.avoided)
+        return _final(self.graph, self.routing, self.seed, self.dead, self.drained)
 
-    def steps_from(self, avoided: frozenset[int]) -> Iterator[Tables]:
-        """The tables to put in force one after the other, coming from those that avoid `avoided`.
+    def steps_from(self, before: Network) -> Iterator[Tables]:
+        """The tables to put in force one after the other, coming from those of `before`.
 
         First the ways of the larger fabric without those that lead to a link that goes or comes: a part of
         the ways on both sides, so that no mixture of old and new tables sends a packet in a circle. Then
         what shall stay.
         """
-        after = self.avoided
-        if after != avoided:
-            yield _between(self.graph, self.routing, self.seed, avoided & after, avoided ^ after)
+        if not self.routes_as(before):
+            gone = self.dead & before.dead
+            yield _between(self.graph, self.routing, self.seed, gone, (self.avoided | before.avoided) - gone)
         yield self.tables()
 
     def _cut_off(self) -> set[str]:
@@ -123,12 +131,27 @@ def _reached(graph, start: str) -> set[str]:
 
 
 @lru_cache(maxsize=64)
-def _final(graph: Graph, routing: str, seed: int, avoided: frozenset[int]) -> Tables:
-    return plan_tables(without(graph, avoided), routing, seed)
+def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained: frozenset[int]) -> Tables:
+    """Over the ways that are left. A drained link still works, so a switch that has no other way keeps that
+    one: nobody sends it anything there but what is under way."""
+    entry, _ = parse_routing(routing)
+    live = without(graph, dead)
+    hops = entry.next_hops(live)
+    if drained:
+        left = pruned(live, hops, drained)
+        if not all(left[a].get(b) for a in _racks(graph) for b in _racks(graph) if a != b and hops[a].get(b)):
+            left = entry.next_hops(without(live, drained))  # some need a detour
+        hops = filled(left, hops)
+    return tables_over(live, routing, seed, hops)
 
 
 @lru_cache(maxsize=64)
 def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changing: frozenset[int]) -> Tables:
     entry, _ = parse_routing(routing)
     larger = without(graph, gone)
-    return tables_over(larger, routing, seed, pruned(larger, entry.next_hops(larger), changing))
+    hops = entry.next_hops(larger)
+    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))
+
+
+def _racks(graph: Graph) -> list[str]:
+    return list(dict.fromkeys(host.rack for host in graph.hosts))

@@ -57,8 +57,8 @@ def pruned(graph: Graph, hops: NextHops, avoided: Collection[int]) -> NextHops:
     """`hops` without those that lead, sooner or later, to a link in `avoided` and nowhere else.
 
     What is left is a part of `hops`, so it goes round in no circle even where only some switches have it
-    already. A switch with nothing left keeps what it had: nobody sends it anything for that rack any more,
-    or there is no way but one that `hops` does not have.
+    already. It is empty for a switch whose every way leads there: with the rest in force nobody sends it
+    anything for that rack any more, unless it is where packets begin.
     """
     left: dict[str, dict[str, tuple[int, ...]]] = {name: {} for name in hops}
     for rack in _racks(graph):
@@ -74,8 +74,14 @@ def pruned(graph: Graph, hops: NextHops, avoided: Collection[int]) -> NextHops:
 
         for name, to in hops.items():
             if rack in to:
-                left[name][rack] = ways(name) or to[rack]
+                left[name][rack] = ways(name)
     return left
+
+
+def filled(hops: NextHops, others: NextHops) -> NextHops:
+    """`hops`, and those of `others` where there are none: for packets that are still under way."""
+    return {name: {rack: hops.get(name, {}).get(rack) or ports for rack, ports in to.items()}
+            for name, to in others.items()}
 
 
 def _racks(graph: Graph) -> list[str]:
