@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from controllers.nexthops import filled, pruned
+from controllers.nexthops import filled, pruned, racks_of
 from controllers.routing import parse_routing, tables_over
 from controllers.tables import SwitchTables
 from emulator.errors import BadInput, nearest
@@ -139,7 +139,7 @@ def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained:
     hops = entry.next_hops(live)
     if drained:
         left = pruned(live, hops, drained)
-        if not all(left[a].get(b) for a in _racks(graph) for b in _racks(graph) if a != b and hops[a].get(b)):
+        if not all(left[a].get(b) for a in racks_of(graph) for b in racks_of(graph) if a != b and hops[a].get(b)):
             left = entry.next_hops(without(live, drained))  # some need a detour
         hops = filled(left, hops)
     return tables_over(live, routing, seed, hops)
@@ -151,7 +151,3 @@ def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changi
     larger = without(graph, gone)
     hops = entry.next_hops(larger)
     return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))
-
-
-def _racks(graph: Graph) -> list[str]:
-    return list(dict.fromkeys(host.rack for host in graph.hosts))
