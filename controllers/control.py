@@ -46,7 +46,7 @@ class Controller(Bookkeeper):
         super().__init__(*args, ledger=ledger, rollout=Rollout(network.tables()), **kwargs)
         self.network, self.elephants = network, elephants
         self._reading: dict[int, _Reading] = {}
-        self._avoided = network.avoided
+        self._planned = network  # what the present tables were planned on
         self._replanning = False
         self._began_s: float | None = None  # of the news that the present change answers
         self._told: dict[int, int] = {}     # switch -> changes of the present change
@@ -121,7 +121,7 @@ class Controller(Bookkeeper):
         """All switches that will come have come: what they said of their ports is what is planned on."""
         if self._begun:
             return
-        self._begun, self._avoided = True, self.network.avoided
+        self._begun, self._planned = True, self.network
         self.rollout.target = self.network.tables()
         for dpid in self.rollout.known():
             self._adopt(dpid)
@@ -193,7 +193,7 @@ class Controller(Bookkeeper):
         links = {link.index: f"{link.a}-{link.b}" for link in self.network.graph.links}
         self.ledger.repaired({
             "began_s": self._began_s, "done_s": time.monotonic(), "switches": len(self._told),
-            "changes": sum(self._told.values()), "avoided": [links[number] for number in sorted(self._avoided)]})
+            "changes": sum(self._told.values()), "avoided": [links[number] for number in sorted(self._planned.avoided)]})
         self._began_s = None
 
     @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
@@ -254,7 +254,7 @@ class Controller(Bookkeeper):
 
     def _replan(self, time_s: float | None = None) -> None:
         """Plan anew once the news that came together has been taken in: a dead switch is many ports."""
-        if self._begun and not self._replanning and self.network.avoided != self._avoided:
+        if self._begun and not self._replanning and not self.network.routes_as(self._planned):
             self._replanning, self._news_s = True, time_s or time.monotonic()
             self.ledger.settling()
             self.send_event(self.name, Replan())
@@ -262,7 +262,7 @@ class Controller(Bookkeeper):
     @set_ev_cls(Replan)
     def on_replan(self, _event) -> None:
         self._replanning = False
-        before, self._avoided = self._avoided, self.network.avoided
+        before, self._planned = self._planned, self.network
         self.put_in_force(self.network.steps_from(before), self._news_s)
 
     @set_ev_cls(Drain)

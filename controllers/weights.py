@@ -63,7 +63,9 @@ def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
         later = [switch for switch in waiting
                  if any(other != rack and other not in through for other, _ in onward[switch])]
         if len(later) == len(waiting):
-            raise ValueError(f"the next hops towards {rack} circle among {', '.join(later)}")
+            # ways into a circle, which a drained switch may keep for packets that never come: their own rate
+            through.update({switch: [link.speed for _, link in onward[switch]] for switch in later})
+            break
         settled = {switch: [link.speed * passed_on(other) for other, link in onward[switch]]
                    for switch in waiting if switch not in later}
         through.update(settled)
