@@ -1,12 +1,16 @@
 """The summary's block on what the controller moved, and the report's line, without a run."""
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from controllers.routing import parse_routing, scheduling_of
+from controllers.status import MOVES_SHOWN, describe
 from emulator.errors import BadInput
 from emulator.outcome import Outcome
 from emulator.report.scheduling import scheduling
+from emulator.report.tables import show
 from emulator.results.routing import scheduled
 
 
@@ -55,3 +59,15 @@ def test_who_chooses(text, method, scheduler):
 def test_slips(text, words):
     with pytest.raises(BadInput, match=words):
         parse_routing(text)
+
+
+def test_the_status_shows_the_latest_moves_first():
+    moves = [{**MOVE, "time_s": float(second), "source": f"h{second}"} for second in range(1, 31)]
+    status = {"topology": {"name": "x", "hosts": 2, "links": []}, "switches": {}, "traffic": {}, "repairs": [],
+              "errors": [], "drained": [], "now_s": 31.0, "scheduling": books(30, 18, 5, 2, moves)}
+    said = io.StringIO()
+    show(describe(status), said)
+    lines = said.getvalue().splitlines()
+    shown = [line for line in lines if " to h9" in line]
+    assert any("18 placed, 5 moved, 2 of them back" in line for line in lines)
+    assert len(shown) == MOVES_SHOWN and shown[0].startswith("1.0 s ago   h30 to h9")
