@@ -17,9 +17,10 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_D
 
 from controllers import readback
 from controllers.bookkeeping import Bookkeeper
+from controllers.elephants import Elephants
 from controllers.ledger import Ledger
 from controllers.network import Network
-from controllers.news import Begin, Drain, Replan
+from controllers.news import Begin, Drain, Look, Replan
 from controllers.openflow import (SEEDED_VERSION, Order, change_orders, install_orders, more_follows,
                                   port_is_up, read_requests)
 from controllers.rollout import Rollout
@@ -41,16 +42,18 @@ class _Reading:
 class Controller(Bookkeeper):
     """Events in, orders out. os-ken calls all handlers from one thread, so only the ledger is shared."""
 
-    def __init__(self, *args, ledger: Ledger, network: Network, **kwargs):
+    def __init__(self, *args, ledger: Ledger, network: Network, elephants: Elephants | None = None, **kwargs):
         super().__init__(*args, ledger=ledger, rollout=Rollout(network.tables()), **kwargs)
-        self.network = network
+        self.network, self.elephants = network, elephants
         self._reading: dict[int, _Reading] = {}
-        self._avoided = network.avoided
+        self._planned = network  # what the present tables were planned on
         self._replanning = False
         self._began_s: float | None = None  # of the news that the present change answers
         self._told: dict[int, int] = {}     # switch -> changes of the present change
         self._begun = self._adopted = False
         self._gathering: threading.Timer | None = None
+        if elephants:
+            elephants.start(lambda: self.send_event(self.name, Look()))
 
     # ------------------------------------------------------------ switches come and go
 
@@ -91,6 +94,8 @@ class Controller(Bookkeeper):
         """Keep a part of what the switch holds; with the last one it is told what differs."""
         dpid = reply.datapath.id
         reading = self._reading.get(dpid)
+        if reading is None and self.elephants and what == "flows":
+            self._place(self.elephants.pairs(dpid, reply.body, not more_follows(reply), self.network))
         if reading is None or self.live.get(dpid) is not reply.datapath:
             return
         reading.parts[what] += reply.body
@@ -116,7 +121,7 @@ class Controller(Bookkeeper):
         """All switches that will come have come: what they said of their ports is what is planned on."""
         if self._begun:
             return
-        self._begun, self._avoided = True, self.network.avoided
+        self._begun, self._planned = True, self.network
         self.rollout.target = self.network.tables()
         for dpid in self.rollout.known():
             self._adopt(dpid)
@@ -188,7 +193,7 @@ class Controller(Bookkeeper):
         links = {link.index: f"{link.a}-{link.b}" for link in self.network.graph.links}
         self.ledger.repaired({
             "began_s": self._began_s, "done_s": time.monotonic(), "switches": len(self._told),
-            "changes": sum(self._told.values()), "avoided": [links[number] for number in sorted(self._avoided)]})
+            "changes": sum(self._told.values()), "avoided": [links[number] for number in sorted(self._planned.avoided)]})
         self._began_s = None
 
     @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
@@ -200,6 +205,30 @@ class Controller(Bookkeeper):
             self.ledger.barrier(datapath.id)
             self.count(datapath)
         self._go_on()
+
+    # ------------------------------------------------------------ elephants
+
+    @set_ev_cls(Look)
+    def on_look(self, _event) -> None:
+        if self._begun and not self.rollout.waiting and not self._replanning:
+            self.elephants.ask(self.live)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def on_link_counters(self, event) -> None:
+        if self.elephants:
+            reply = event.msg
+            sent = {port.port_no: port.tx_bytes for port in reply.body}
+            self._place(self.elephants.links(reply.datapath.id, sent, not more_follows(reply), self.network))
+
+    def _place(self, network: Network | None) -> None:
+        """Put new paths in force; a repair that is under way takes them along with what it does."""
+        self.ledger.scheduled(self.elephants.loop.summary())
+        if network is None:
+            return
+        self.network = network
+        if not self._replanning and not self.rollout.waiting:
+            self.rollout.begin(iter([network.tables()]))
+            self._go_on(at_once=True)
 
     # ------------------------------------------------------------ news
 
@@ -225,7 +254,7 @@ class Controller(Bookkeeper):
 
     def _replan(self, time_s: float | None = None) -> None:
         """Plan anew once the news that came together has been taken in: a dead switch is many ports."""
-        if self._begun and not self._replanning and self.network.avoided != self._avoided:
+        if self._begun and not self._replanning and not self.network.routes_as(self._planned):
             self._replanning, self._news_s = True, time_s or time.monotonic()
             self.ledger.settling()
             self.send_event(self.name, Replan())
@@ -233,7 +262,7 @@ class Controller(Bookkeeper):
     @set_ev_cls(Replan)
     def on_replan(self, _event) -> None:
         self._replanning = False
-        before, self._avoided = self._avoided, self.network.avoided
+        before, self._planned = self._planned, self.network
         self.put_in_force(self.network.steps_from(before), self._news_s)
 
     @set_ev_cls(Drain)

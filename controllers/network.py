@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from controllers.nexthops import pruned
-from controllers.routing import parse_routing, plan_tables, tables_over
+from controllers.nexthops import filled, pruned, racks_of
+from controllers.routing import parse_routing, scheduling_of, tables_over
+from controllers.scheduling.paths import Path
+from controllers.scheduling.place import Pair, Placement
+from controllers.scheduling.steering import steered
 from controllers.tables import SwitchTables
 from emulator.errors import BadInput, nearest
 from topologies.graph import Graph, Link
@@ -58,6 +61,7 @@ class Network:
     seed: int
     down: frozenset[tuple[int, int]] = frozenset()  # (datapath id, port)
     drained: frozenset[int] = frozenset()           # numbers of links
+    placed: tuple[tuple[Pair, Path], ...] = ()      # pairs of hosts that global scheduling gave a path
 
     def with_port(self, dpid: int, port: int, up: bool) -> Network:
         """After a switch said that a port is up, or down."""
@@ -83,27 +87,54 @@ class Network:
         return after
 
     @property
+    def dead(self) -> frozenset[int]:
+        """The links between switches with an end that is down."""
+        return frozenset(link.index for link in self.graph.links if between_switches(self.graph, link)
+                         for end, port in ((link.a, link.a_port), (link.b, link.b_port))
+                         if (self.graph.switch[end].dpid, port) in self.down)
+
+    @property
     def avoided(self) -> frozenset[int]:
         """The links between switches that carry no traffic."""
-        dead = {link.index for link in self.graph.links if between_switches(self.graph, link)
-                for end, port in ((link.a, link.a_port), (link.b, link.b_port))
-                if (self.graph.switch[end].dpid, port) in self.down}
-        return self.drained | dead
+        return self.drained | self.dead
+
+    def routes_as(self, other: Network) -> bool:
+        """Do the same links carry traffic in both?"""
+        return (self.dead, self.drained) == (other.dead, other.drained)
+
+    @property
+    def live(self) -> Graph:
+        """The fabric without the links that carry no traffic."""
+        return without(self.graph, self.avoided)
+
+    def with_placed(self, placed: Placement) -> Network:
+        """After global scheduling has chosen these paths; all other pairs are hashed."""
+        return replace(self, placed=tuple(placed.items()))
 
     def tables(self) -> Tables:
         """What every switch shall hold when all is settled."""
-        return _final(self.graph, self.routing, self.seed, self.avoided)
+        tables = _final(self.graph, self.routing, self.seed, self.dead, self.drained)
+        return self._steered(tables, self.avoided)
 
-    def steps_from(self, avoided: frozenset[int]) -> Iterator[Tables]:
-        """The tables to put in force one after the other, coming from those that avoid `avoided`.
+    def _steered(self, tables: Tables, avoided: frozenset[int]) -> Tables:
+        """`tables` with the rules of global scheduling, where the routing has it; who was placed over a link
+        in `avoided` is hashed.
+        """
+        if scheduling_of(self.routing) is None:
+            return tables
+        return steered(self.graph, tables, {pair: path for pair, path in self.placed
+                                            if avoided.isdisjoint(link // 2 for link in path)})
+
+    def steps_from(self, before: Network) -> Iterator[Tables]:
+        """The tables to put in force one after the other, coming from those of `before`.
 
         First the ways of the larger fabric without those that lead to a link that goes or comes: a part of
         the ways on both sides, so that no mixture of old and new tables sends a packet in a circle. Then
         what shall stay.
         """
-        after = self.avoided
-        if after != avoided:
-            yield _between(self.graph, self.routing, self.seed, avoided & after, avoided ^ after)
+        if not self.routes_as(before):
+            gone, either = self.dead & before.dead, self.avoided | before.avoided
+            yield self._steered(_between(self.graph, self.routing, self.seed, gone, either - gone), either)
         yield self.tables()
 
     def _cut_off(self) -> set[str]:
@@ -123,12 +154,23 @@ def _reached(graph, start: str) -> set[str]:
 
 
 @lru_cache(maxsize=64)
-def _final(graph: Graph, routing: str, seed: int, avoided: frozenset[int]) -> Tables:
-    return plan_tables(without(graph, avoided), routing, seed)
+def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained: frozenset[int]) -> Tables:
+    """Over the ways that are left. A drained link still works, so a switch that has no other way keeps that
+    one: nobody sends it anything there but what is under way."""
+    entry, _ = parse_routing(routing)
+    live = without(graph, dead)
+    hops = entry.next_hops(live)
+    if drained:
+        left = pruned(live, hops, drained)
+        if not all(left[a].get(b) for a in racks_of(graph) for b in racks_of(graph) if a != b and hops[a].get(b)):
+            left = entry.next_hops(without(live, drained))  # some need a detour
+        hops = filled(left, hops)
+    return tables_over(live, routing, seed, hops)
 
 
 @lru_cache(maxsize=64)
 def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changing: frozenset[int]) -> Tables:
     entry, _ = parse_routing(routing)
     larger = without(graph, gone)
-    return tables_over(larger, routing, seed, pruned(larger, entry.next_hops(larger), changing))
+    hops = entry.next_hops(larger)
+    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))

@@ -16,7 +16,7 @@ _Wires = Mapping[str, Sequence[tuple[int, str]]]
 
 def equal_cost(graph: Graph) -> NextHops:
     """Every port on a shortest path, links counted alike; parallel links are members of their own."""
-    return _shortest(_wires(graph), _racks(graph))
+    return _shortest(_wires(graph), racks_of(graph))
 
 
 def spanning_tree(graph: Graph) -> NextHops:
@@ -32,7 +32,7 @@ def spanning_tree(graph: Graph) -> NextHops:
     for root in sorted(graph.switches, key=lambda switch: (-switch.tier, switch.dpid)):
         if root.name not in reached:  # a tree for each part of a fabric that fell apart
             _span(graph, wires, root.name, reached, tree)
-    return _shortest(tree, _racks(graph))
+    return _shortest(tree, racks_of(graph))
 
 
 def _span(graph: Graph, wires: _Wires, root: str, reached: set[str],
@@ -57,11 +57,11 @@ def pruned(graph: Graph, hops: NextHops, avoided: Collection[int]) -> NextHops:
     """`hops` without those that lead, sooner or later, to a link in `avoided` and nowhere else.
 
     What is left is a part of `hops`, so it goes round in no circle even where only some switches have it
-    already. A switch with nothing left keeps what it had: nobody sends it anything for that rack any more,
-    or there is no way but one that `hops` does not have.
+    already. It is empty for a switch whose every way leads there: with the rest in force nobody sends it
+    anything for that rack any more, unless it is where packets begin.
     """
     left: dict[str, dict[str, tuple[int, ...]]] = {name: {} for name in hops}
-    for rack in _racks(graph):
+    for rack in racks_of(graph):
         open_ways: dict[str, tuple[int, ...]] = {}
 
         def ways(name: str) -> tuple[int, ...]:
@@ -74,11 +74,18 @@ def pruned(graph: Graph, hops: NextHops, avoided: Collection[int]) -> NextHops:
 
         for name, to in hops.items():
             if rack in to:
-                left[name][rack] = ways(name) or to[rack]
+                left[name][rack] = ways(name)
     return left
 
 
-def _racks(graph: Graph) -> list[str]:
+def filled(hops: NextHops, others: NextHops) -> NextHops:
+    """`hops`, and those of `others` where there are none: for packets that are still under way."""
+    return {name: {rack: hops.get(name, {}).get(rack) or ports for rack, ports in to.items()}
+            for name, to in others.items()}
+
+
+def racks_of(graph: Graph) -> list[str]:
+    """The switches that have hosts, in the order of their first host."""
     return list(dict.fromkeys(host.rack for host in graph.hosts))
 
 

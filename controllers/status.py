@@ -23,6 +23,7 @@ from emulator.report.tables import show, table
 from emulator.units import show_rate
 
 INSIDE = b"emulator.inside"
+MOVES_SHOWN = 20
 ANSWER_S, DRAIN_S = 10.0, 60.0
 WATCH_S, WATCHES = 2.0, 43200  # a day, whoever forgot the window
 
@@ -97,7 +98,21 @@ def describe(status: dict[str, Any]) -> Group:
                       f"{1000 * (repair['done_s'] - repair['began_s']):.1f} ms", str(repair["switches"]),
                       str(repair["changes"]), " ".join(repair["avoided"]) or "none")
     errors = [error["sentence"] for error in status["errors"]]
-    return Group(made, links, *([moves] if status["repairs"] else ["No change of routes since the start."]), *errors)
+    return Group(made, links, *([moves] if status["repairs"] else ["No change of routes since the start."]),
+                 *_scheduled(status), *errors)
+
+
+def _scheduled(status: dict[str, Any]) -> list[Any]:
+    """What global scheduling moved, the latest first."""
+    books = status.get("scheduling")
+    if not books:
+        return []
+    made = table(f"Elephants ({books['scheduler']}): {books['placed']} placed, {books['moved']} moved, "
+                 f"{books['moved_back']} of them back, {books['released']} released", "when", "pair", "", "over")
+    for move in books["moves"][:-1 - MOVES_SHOWN:-1]:
+        made.add_row(f"{status['now_s'] - move['time_s']:.1f} s ago", f"{move['source']} to {move['destination']}",
+                     move["what"], " ".join(move["over"]))
+    return [made]
 
 
 def _state(link: dict[str, Any], status: dict[str, Any]) -> str:

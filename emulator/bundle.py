@@ -18,6 +18,7 @@ from emulator.errors import BadInput
 SUMMARY = "summary.json"
 FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv",
          "classes.csv")
+TABLE = "table.svg"  # of several runs, where the experiment file asks for a table
 
 
 class Bundle:
@@ -45,7 +46,7 @@ class Bundle:
         """
         try:
             missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
-            for name in FILES:
+            for name in (*FILES, TABLE):
                 (self.path / name).unlink(missing_ok=True)
             self.path.mkdir(parents=True, exist_ok=True)
             self._made = [*missing, *self._made]

@@ -89,6 +89,10 @@ class ExperimentFile(Experiment):
 
     matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
                                               description="option: values to compare")
+    reference: dict[str, Any] = pydantic.Field(default_factory=dict, description="options of the run that each "
+                                               "row of the table is measured against")
+    table: dict[str, Any] = pydantic.Field(default_factory=dict, description="rows, columns, figure, published: "
+                                           "one table out of all runs")
 
 
 def _range(field: pydantic.fields.FieldInfo | None) -> str:
@@ -192,6 +196,8 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     """
     values = dict(values)
     matrix = values.pop("matrix", {}) or {}
+    for key in ("reference", "table"):  # `crosstable.py` reads them
+        values.pop(key, None)
     for key, listed in matrix.items():
         if key in ("repeat", "pcap", "events") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from controllers.routing import ROUTINGS
 from emulator import __version__
+from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
@@ -25,6 +26,7 @@ class Invocation:
     """What was asked on the command line. `runs` are (label, experiment) pairs, at least one."""
 
     runs: list[tuple[str, Experiment]]
+    table: CrossTable | None
     out: str
     force: bool
     dry_run: bool
@@ -146,13 +148,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
         raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
     make(given)  # so that a slip in an option is not blamed on the file
     values.update(given)
-    runs = expand(values, file or "the options")
+    where = file or "the options"
+    table, runs = table_of(values, where), reference_runs(values, where) + expand(values, where)
     out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"
     if invocation["cli"] and len(runs) > 1:
         raise BadInput("--cli works on one fabric, but the experiment has several runs.")
     if invocation["cli"] and not sys.stdin:
         raise BadInput("--cli needs standard input.")
-    return Invocation(runs=runs, out=out, **invocation)
+    return Invocation(runs=runs, table=table, out=out, **invocation)
 
 
 def _joined(argv: list[str]) -> list[str]:

@@ -8,7 +8,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.routing import parse_routing
+from controllers.routing import check_routing, parse_routing, scheduling_of
+from controllers.scheduling.foresight import foreseen
+from controllers.scheduling.options import Scheduling
+from controllers.scheduling.paths import PathLists
 from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
@@ -27,7 +30,7 @@ from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
 from traffic.check import check_schedule
-from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share
+from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share, messages_by_step
 from traffic.ideal import Ideal, ideal
 from traffic.load import link_bytes, tier_bytes
 from traffic.paths import Paths
@@ -37,7 +40,7 @@ from traffic.wire import Wire
 
 DEFAULT_BUFFER_FRAMES = 100
 LEAST_DEADLINE_S = 60.0
-EXPECTED_SEEDS = 100
+EXPECTED_SEEDS, SCHEDULED_SEEDS = 100, 10  # annealing takes 20 ms for 16 hosts
 SWIFT_TARGET_FRAMES = 12
 DEADLINE_FACTOR = 10.0
 SWITCHES = ("auto", "ovs", "bpf")
@@ -117,6 +120,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
     classes = _classes(experiment, switch)
     graph = resolve_topology(experiment.topology)
+    check_routing(experiment.routing, graph)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
@@ -177,9 +181,22 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:
     """What the fluid model gives over many seeds; None where it does not cover the routing."""
+    scheduling = scheduling_of(experiment.routing)
+    if scheduling and parse_routing(experiment.routing)[0].method == "hash":
+        return _expected_scheduled(workload, paths, scheduling)
     if experiment.routing not in FLUID_ROUTINGS or not workload.schedule.bytes_sent:
         return None
     return expected_share(workload, paths, experiment.routing, range(EXPECTED_SEEDS))
+
+
+def _expected_scheduled(workload: Workload, paths: Paths, scheduling: Scheduling) -> Share | None:
+    """The same under global scheduling, where all connections are busy at once; None elsewhere."""
+    steps = messages_by_step(workload.schedule)
+    if not steps or any(step.keys() != steps[0].keys() for step in steps):
+        return None
+    lists = PathLists(paths.graph)
+    return expected_share(workload, paths, "ecmp", range(SCHEDULED_SEEDS),
+                          lambda pairs, seed: foreseen(lists, scheduling, pairs, seed))
 
 
 def _buffer_bytes(text: str, wire: Wire) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
+from controllers.routing import scheduling_of
 from emulator import netns
 from emulator.errors import EmulatorError, Interrupted
 from emulator.events.conductor import Conductor
@@ -50,7 +51,7 @@ class Replay:
             self.session.update(paths=self._paths(engine), return_paths=self._return_paths(engine))
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
-            losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            losses, books = self.session.switches.losses(), self.session.controller.state()
             bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
             if plan.events:
                 conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
@@ -78,13 +79,16 @@ class Replay:
             if failure:
                 self.session.update(switch_failure=failure)
             lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
-            self.session.update(delay=relay and relay.since(relayed), bit_errors=lost)
-            self.session.update(between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
-                         link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
-                         datapath_losses={what: count - losses[what] for what, count in
-                                          (self._recorded(self.session.switches.losses) or losses).items()},
-                         packet_ins=(conductor.packet_ins if conductor
-                                     else self.session.controller.state().packet_ins) - packet_ins)
+            books_after = self.session.controller.state()
+            self.session.update(
+                delay=relay and relay.since(relayed), bit_errors=lost,
+                between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
+                link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()),
+                offloads=dict(_offloads(fabric)),
+                datapath_losses={what: count - losses[what] for what, count in
+                                 (self._recorded(self.session.switches.losses) or losses).items()},
+                packet_ins=(conductor.packet_ins if conductor else books_after.packet_ins) - books.packet_ins,
+                scheduling=(books.scheduling, books_after.scheduling) if books.scheduling else None)
             progress.done()
         finally:
             engine.transport.close()
@@ -142,6 +146,8 @@ class Replay:
                 for number, key in enumerate(engine.keys)}
 
     def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
+        if scheduling_of(self.plan.experiment.routing):
+            return ()  # the controller moves flows while they run
         hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
         sent = self.session.switches.path(a, b, "tcp", *ports)

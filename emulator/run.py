@@ -21,6 +21,7 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.crosstable import fill
 from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.events.aftermath import instants
@@ -107,7 +108,13 @@ def _main(argv: list[str]) -> int:
             for more in (report.classes_side_by_side(rows), report.spread(rows)):
                 if more:
                     _show(more)
-            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+            tables = {}
+            if asked.table:
+                filled = fill(asked.table, rows)
+                _show(report.cross(filled))
+                target.write(bundle.TABLE, report.svg(filled))
+                tables = {"table": filled.as_json()}
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status
 

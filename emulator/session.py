@@ -59,7 +59,7 @@ class Session:
                             f"{len(graph.links)} links")
         RUN_DIR.mkdir(parents=True, exist_ok=True)
         self.controller = start_controller(graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
-                                           CONTROLLER_PORT)
+                                           CONTROLLER_PORT, plan.wire.rate_bps)
         try:
             fabric = fabric_build.build(plan.fabric)
             if plan.wire.delay_s:

@@ -64,11 +64,13 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                   *_SPREAD, *_REPEAT),
                  "training:stages=4,replicas=4,microbatches=8,gradient=1MB"),
     WorkloadHelp("pattern", "one flow per pair of hosts, all at once; one of stride, pair, incast, "
-                 "random-bijection",
+                 "random-bijection, staggered",
                  (("stride", "host x sends to host x + N", ""),
                   ("pair", "A-B: host A sends to host B, from 0", ""),
                   ("incast", "the first N hosts send to the last", ""),
                   ("random-bijection", "a permutation seeded by --seed, none to itself; no value", ""),
+                  ("staggered", "P-Q: to the same rack with probability P, else to the same pod with Q, else further "
+                   "(NSDI'10); seeded by --seed, none receives twice", ""),
                   ("bytes", "of each pair", "the busiest host link has 10 s of work"),
                   ("time", "instead of bytes: for how long the busiest host link has work", "10s"),
                   ("flows", "connections per pair that share its bytes", "1"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec
+from topologies.graph import Graph
 from traffic import patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
@@ -80,10 +81,10 @@ def _job(spec: Spec, setting: Setting) -> Workload:
 
 def _pattern(spec: Spec, setting: Setting) -> Workload:
     what, hosts = "workload pattern", setting.hosts
-    kinds = ("stride", "pair", "incast", "random-bijection")
+    kinds = ("stride", "pair", "incast", "random-bijection", "staggered")
     v = values(spec, {
         "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
-        "random-bijection": _yes, "bytes": size(f"{what}: bytes", setting),
+        "random-bijection": _yes, "staggered": _staggered, "bytes": size(f"{what}: bytes", setting),
         "flows": count(f"{what}: flows", 1, 1024), "time": duration(f"{what}: time", setting),
         "class": traffic_classes(setting), "load": loads}, {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
     given = [kind for kind in kinds if v[kind] is not None]
@@ -98,6 +99,8 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         pairs = patterns.pair(hosts, *v["pair"])
     elif kind == "incast":
         pairs = patterns.incast(hosts, v["incast"])
+    elif kind == "staggered":
+        pairs = patterns.staggered(*_places(setting.graph), *v["staggered"], setting.seed)
     else:
         pairs = patterns.random_bijection(hosts, setting.seed)
     if v["bytes"] and v["time"]:
@@ -112,6 +115,22 @@ def _pair(text: str) -> tuple[int, int]:
     if not (dash and source.isdecimal() and destination.isdecimal()):
         raise BadInput(f'workload pattern: pair "{text}" is not two host numbers from 0, such as 0-2.')
     return int(source), int(destination)
+
+
+def _staggered(text: str) -> tuple[float, float]:
+    edge, dash, pod = text.partition("-")
+    try:
+        return float(edge), float(pod if dash else "")
+    except ValueError:
+        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and of '
+                       f"the same pod, such as 0.2-0.3.") from None
+
+
+def _places(graph: Graph) -> tuple[list[str], list[object]]:
+    """The rack and the pod of each host; a switch of no pod is a pod of its own."""
+    racks = [host.rack for host in graph.hosts]
+    pods = [graph.switch[rack].pod if graph.switch[rack].pod >= 0 else rack for rack in racks]
+    return racks, pods
 
 
 def _yes(text: str) -> bool:

@@ -106,7 +106,7 @@ def _first(times: Sequence[float], each: Happening, next_s: float) -> float | No
 def _rate(each: Happening, received: Sequence[tuple[float, int]], started_s: float, ended_s: float
           ) -> tuple[float | None, float | None]:
     """(bit/s before, seconds until it is back) of an event that takes something away."""
-    takes = not each.up if each.kind in ("link", "switch", "controller") else each.kind in ("degrade", "drain")
+    takes = not each.up and each.kind != "undrain"
     since_s = max(started_s, each.applied_s - BEFORE_S)
     if not takes or len(received) < 3 or each.applied_s - since_s < BEFORE_S / 4:
         return None, None

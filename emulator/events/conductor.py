@@ -117,6 +117,7 @@ class Conductor:
             self._drain(event, number)
 
     def _dead(self) -> set[str]:
+        """The switch ports without a link now."""
         return {name for name in self._acts.dead if self._acts.fabric.port[name].netns is None}
 
     def _control(self, up: bool) -> None:

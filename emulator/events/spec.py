@@ -44,7 +44,7 @@ class When:
 class Event:
     """One thing to do. kind: link, switch, degrade, loss, controller, drain or undrain.
 
-    up: of link, switch and controller. value: the share of its rate that a degraded link keeps, or the
+    up: it comes back, or is given back what it had. value: the share of its rate that a degraded link keeps, or the
     bit error rate of a lossy one. text: as it was written.
     """
 
@@ -89,8 +89,6 @@ def _when(text: str) -> When:
         raise BadInput(f'"{text}" is no time and no step; write 3s, iteration=2 or phase=NAME.')
     step, name, after, time = match.groups()
     time_s = parse_time(time or after or "0s", "its time")
-    if time_s < 0:
-        raise BadInput(f"its time {time or after} lies before the start.")
     if step == "iteration":
         return When(time_s, iteration=whole(1, 10**6)(name))
     return When(time_s, phase=name)
@@ -127,7 +125,7 @@ def _degrade(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
     value = float(match[1]) / 100 if match and match[1].count(".") <= 1 and match[1] != "." else 0.0
     if not 0 < value <= 1:
         raise BadInput(f'"{share}" is not a share of the rate above 0% and up to 100% (100% gives it back).')
-    return [Event(when, kind, target, text, value=value)]
+    return [Event(when, kind, target, text, up=value == 1, value=value)]
 
 
 def _loss(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
@@ -138,7 +136,7 @@ def _loss(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
         value = -1.0
     if not 0 <= value < 1:
         raise BadInput(f'"{rate}" is not a bit error rate from 0 (none) to 1, such as 1e-6.')
-    return [Event(when, kind, target, text, value=value)]
+    return [Event(when, kind, target, text, up=value == 0, value=value)]
 
 
 def _flap(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
@@ -151,7 +149,8 @@ def _flap(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
     period_s, count = parse_time(given["period"], "its period"), whole(1, MOST_FLAPS)(given["count"])
     if period_s < 0.02:
         raise BadInput(f"a period of {given['period']} is shorter than 20ms, which no link is.")
-    return [Event(when.later(period_s * (number + (0.5 if up else 0.0))), "link", target, text, up=up)
+    return [Event(when.later(period_s * (number + (0.5 if up else 0.0))), "link", target,
+                  f"{text} ({'up' if up else 'down'} {number + 1})", up=up)
             for number in range(count) for up in (False, True)]
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from emulator.report import setup, transport
 from emulator.report.classes import classes, pauses
 from emulator.report.events import events
+from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -152,7 +153,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
         parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary),
-                  *transport.lines(summary), ""]
+                  *transport.lines(summary), *scheduling(summary), ""]
     served = classes(summary)
     parts += [served, *pauses(summary)] if served else []
     happened = events(summary)

@@ -13,6 +13,7 @@ from emulator.results.classes import classes
 from emulator.results.events import events
 from emulator.results.flows import Flow, statistics
 from emulator.results.network import measured
+from emulator.results.routing import scheduled
 from emulator.results.workload import projected, workload
 
 SCHEMA = 1
@@ -24,7 +25,8 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
         "workload": workload(plan, outcome), "flows": statistics(listed),
-        **measured(plan, outcome), "classes": classes(plan, outcome, listed), "events": events(outcome),
+        **measured(plan, outcome), "routing": scheduled(outcome), "classes": classes(plan, outcome, listed),
+        "events": events(outcome),
         "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),

@@ -47,6 +47,17 @@ def test_random_bijections(paths):
     assert tree == pytest.approx(0.36, abs=0.03) and ecmp == pytest.approx(0.60, abs=0.03)
 
 
+@pytest.mark.parametrize("edge_p, pod_p, tree, ecmp", [(.2, .3, .59, .73), (.5, .3, .78, .89)])
+def test_staggered(paths, edge_p, pod_p, tree, ecmp):
+    """The published patterns of these probabilities give .59 and .73, .78 and .89; drawn ones the same."""
+    racks = [host.rack for host in paths.graph.hosts]
+    pods = [paths.graph.switch[rack].pod for rack in racks]
+    workloads = [pattern(patterns.staggered(racks, pods, edge_p, pod_p, seed)) for seed in range(60)]
+    alone = numpy.mean([expected_share(w, paths, "single", ()).throughput.mean for w in workloads])
+    hashed = numpy.mean([expected_share(w, paths, "ecmp", range(5)).throughput.mean for w in workloads])
+    assert alone == pytest.approx(tree, abs=0.04) and hashed == pytest.approx(ecmp, abs=0.03)
+
+
 @pytest.mark.parametrize("connections, share", [(2, 0.75), (4, 0.88), (8, 0.96), (16, 0.997)])
 def test_more_flows_per_pair_spread_better(paths, connections, share):
     workload = pattern(patterns.stride(16, 8), connections)
