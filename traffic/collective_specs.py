@@ -72,7 +72,7 @@ def collective(spec: Spec, setting: Setting) -> Workload:
     if v.get("levels") and v["algorithm"] != "hierarchical":
         raise BadInput(f'{what}: levels={v["levels"]} belongs to algorithm=hierarchical.')
     ranks, algorithm = _ranks(what, v["ranks"], setting), algorithms[v["algorithm"]]
-    placement = place(v["placement"], ranks, setting.hosts, setting.seed)
+    placement = place(v["placement"], ranks, setting.graph.hosts, setting.seed)
     build = algorithm.build or _builder(spec.name, v, placement, setting)
 
     def sized(size_bytes: int, slices: int) -> Workload:
@@ -96,7 +96,7 @@ def barrier(spec: Spec, setting: Setting) -> Workload:
     v = values(spec, {"ranks": count(f"{what}: ranks", 2), "placement": str},
                {"ranks": setting.hosts, "placement": "linear", "warmup": 1})
     ranks = _ranks(what, v["ranks"], setting)
-    placement = place(v["placement"], ranks, setting.hosts, setting.seed)
+    placement = place(v["placement"], ranks, setting.graph.hosts, setting.seed)
     return Workload(spec.name, pairwise.barrier(ranks), placement, v["iterations"], v["warmup"])
 
 

@@ -69,7 +69,7 @@ def _job(spec: Spec, setting: Setting) -> Workload:
     replicas = (v["replicas"] or max(1, setting.hosts // stages)) if is_training else 1
     if stages * replicas < 2:
         raise BadInput(f"{what}: one rank has nobody to send to; give it more stages or replicas.")
-    placement = place(v["placement"], stages * replicas, setting.hosts, setting.seed)
+    placement = place(v["placement"], stages * replicas, setting.graph.hosts, setting.seed)
     figures = Figures(v["activation"], v.get("gradient"), v["forward"], v["backward"])
     filled = job(stages, replicas, v["microbatches"], figures, is_training, placement, setting)
     slices = v.get("slices") or slices_for(filled.gradient_bytes // replicas // v["channels"], 4, setting)
