@@ -5,6 +5,7 @@ The text is a workload's SPEC, then what else there is to say, after semicolons:
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pydantic
@@ -35,6 +36,23 @@ class JobEntry(pydantic.BaseModel):
     @classmethod
     def _from_text(cls, value: Any) -> Any:
         return parse_job(value) if isinstance(value, str) else value
+
+
+def with_workload_files(entries: Any, place: Callable[[str], str]) -> Any:
+    """Entries, read or as YAML gives them, their workloads place(workload); what is none is left to the checks."""
+    if not isinstance(entries, (list, tuple)):
+        return entries
+    placed: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, str):
+            spec, semicolon, rest = entry.partition(";")
+            entry = place(spec.strip()) + semicolon + rest
+        elif isinstance(entry, dict) and isinstance(entry.get("workload"), str):
+            entry = {**entry, "workload": place(entry["workload"])}
+        elif isinstance(entry, JobEntry):
+            entry = entry.model_copy(update={"workload": place(entry.workload)})
+        placed.append(entry)
+    return tuple(placed)
 
 
 def parse_job(text: str) -> dict[str, str]:

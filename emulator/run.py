@@ -29,7 +29,7 @@ from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
-from traffic.load import pairs
+from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
@@ -95,6 +95,8 @@ def _main(argv: list[str]) -> int:
                 break
         if len(plans) > 1:
             _show(report.comparison(rows))
+            if (of_jobs := report.compared(rows)) is not None:
+                _show(of_jobs)
             over_seeds = report.spread(rows)
             if over_seeds:
                 _show(over_seeds)
@@ -190,7 +192,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
 def _open_files(plan: Plan) -> int:
     """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
     and a namespace for each host, and Open vSwitch's two for each of its ports."""
-    connections = len(pairs(plan.workload.schedule))
+    connections = len(connections_of(plan.workload))
     ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
     return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
 
@@ -246,8 +248,24 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
+    _write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
+
+
+def _write_traffic(folder: Bundle, plan: Plan, outcome: Outcome, summary: dict[str, Any]) -> None:
+    """Who sent how much to whom and over which links; the collectives' table, the background's flows."""
+    seen = results.matrix(plan, outcome)
+    folder.write("traffic_matrix.csv", bundle.csv_text(results.MATRIX_COLUMNS, seen.rows))
+    folder.write("traffic_matrix.svg", report.heatmap(seen.measured, seen.labels, f"Bytes received: {plan.workload.name}"))
+    folder.write("link_bytes.csv", bundle.csv_text(
+        results.LINK_BYTES_COLUMNS, [link.row() for link in results.link_bytes(plan, outcome)]))
+    table = report.collectives(summary["jobs"], plan.experiment.dilation)
+    if table:
+        folder.write("collectives.txt", table)
+    if plan.workload.background:
+        folder.write("background.csv", bundle.csv_text(
+            results.FLOW_COLUMNS, results.message_rows(results.background_flows(plan, outcome))))
 
 
 def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:

@@ -20,27 +20,31 @@ CLASSES = ("management", "tensor", "expert", "pipeline", "gradients", "optimizer
 def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve) -> Workload:
     """The workload of all jobs; BadInput with one sentence where they cannot be together.
 
-    A job without hosts of its own takes those that are left, in the fabric's order.
+    A job without hosts of its own takes those that are left, in the fabric's order. Jobs that follow
+    one another (`after`) may have the same hosts, others only where the later one says `share`.
     """
     names = [entry.name or f"job{number + 1}" for number, entry in enumerate(entries)]
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            raise BadInput(f'jobs: two are called "{name}"; name each differently.')
-    wanted = [_hosts(entry, name, setting.graph) for entry, name in zip(entries, names)]
-    taken: dict[int, str] = {}
-    for entry, name, hosts in zip(entries, names, wanted):
-        _claim(taken, name, hosts, entry.share, setting.graph)
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if twice is not None:
+        raise BadInput(f'jobs: two are called "{twice}"; name each differently.')
+    after = [_after(name, entry.after, names[:number]) if entry.after else None
+             for number, (name, entry) in enumerate(zip(names, entries))]
+    wanted = [numbered_hosts(f"job {name}", entry.hosts, setting.graph) for name, entry in zip(names, entries)]
     jobs: list[Job] = []
-    first = 0
-    for number, (entry, name, hosts) in enumerate(zip(entries, names, wanted)):
-        pool = hosts or [n for n in range(setting.hosts) if n not in taken or entry.share]
-        workload = _on(pool, entry, name, setting, resolve)
-        if not hosts:
-            _claim(taken, name, workload.placement, entry.share, setting.graph)
+    for number, (entry, name) in enumerate(zip(entries, names)):
+        before = _chain(number, after)
+        taken = {} if entry.share else {
+            host: names[other] for other, hosts in enumerate(
+                [*(job.workload.placement for job in jobs), *wanted[number:]])
+            for host in hosts if other not in before}
+        both = next((host for host in wanted[number] if taken.get(host, name) != name), None)
+        if both is not None:
+            raise BadInput(f"jobs {taken[both]} and {name} both want host {setting.graph.hosts[both].name}; give them "
+                           "other hosts, or share: yes to the later one.")
+        pool = wanted[number] or [host for host in range(setting.hosts) if host not in taken]
         start_s = duration(f"job {name}: start", setting)(entry.start) or 0.0
-        after = None if not entry.after else _after(name, entry.after, names[:number])
-        jobs.append(Job(name, workload, first, start_s, after))
-        first += len(workload.placement)
+        first = sum(job.ranks for job in jobs)
+        jobs.append(Job(name, _on(pool, entry, name, setting, resolve), first, start_s, after[number]))
     return together(jobs)
 
 
@@ -98,16 +102,14 @@ def numbered_hosts(what: str, names: Sequence[str], graph: Graph) -> list[int]:
     return found
 
 
-def _hosts(entry: JobEntry, name: str, graph: Graph) -> list[int]:
-    return numbered_hosts(f"job {name}", entry.hosts, graph)
-
-
-def _claim(taken: dict[int, str], name: str, hosts: Sequence[int], share: bool, graph: Graph) -> None:
-    for host in hosts:
-        if host in taken and not share:
-            raise BadInput(f"jobs {taken[host]} and {name} both want host {graph.hosts[host].name}; give them other "
-                           "hosts, or share: yes to the later one.")
-        taken.setdefault(host, name)
+def _chain(number: int, after: Sequence[int | None]) -> set[int]:
+    """The jobs that have ended when this one begins, and itself."""
+    found: set[int] = set()
+    at: int | None = number
+    while at is not None:
+        found.add(at)
+        at = after[at]
+    return found
 
 
 def _on(pool: Sequence[int], entry: JobEntry, name: str, setting: Setting, resolve: Resolve) -> Workload:

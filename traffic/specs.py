@@ -28,7 +28,8 @@ def resolve_workload(text: str, setting: Setting) -> Workload:
         raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
                        "more than zero.")
     workload = _resolve(text.strip(), setting)
-    check_schedule(workload.schedule, setting.hosts)
+    for job in workload.parts:
+        check_schedule(job.workload.schedule, setting.hosts)
     return replace(workload, name=text.strip())
 
 

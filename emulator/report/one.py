@@ -8,6 +8,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report.collectives import collectives
+from emulator.report.jobs import background, jobs
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -58,11 +60,11 @@ def _iterations(summary: Summary) -> Table | None:
 
 def _links(summary: Summary) -> Table:
     links = summary["links"]
-    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "mean up",
-                 "mean down", "peak")
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "of expected",
+                 "mean up", "mean down", "peak")
     for name, tier in links["by_tier"].items():
         made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
-                     percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["counted_over_expected"]), percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
                      percent(tier["utilisation_peak"]))
     return made
 
@@ -138,6 +140,10 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    parts += [part for part in (jobs(summary), *background(summary)) if part is not None]
+    table_of_collectives = collectives(summary["jobs"], summary["experiment"]["dilation"])
+    if table_of_collectives:
+        parts += [Text(table_of_collectives)]
     listed = _flows(flows)
     if listed:
         parts.append(listed)

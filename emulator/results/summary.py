@@ -9,7 +9,9 @@ from emulator import __version__
 from emulator.fidelity import Verdict
 from emulator.outcome import Outcome
 from emulator.plan import Plan
-from emulator.results.flows import Flow, statistics
+from emulator.results.background import background
+from emulator.results.flows import Flow, background_flows, statistics
+from emulator.results.jobs import jobs
 from emulator.results.network import measured
 from emulator.results.workload import projected, workload
 
@@ -21,7 +23,8 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
     return {
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
-        "workload": workload(plan, outcome), "flows": statistics(listed),
+        "workload": workload(plan, outcome), "jobs": jobs(plan, outcome), "flows": statistics(listed),
+        "background": background(plan, outcome, background_flows(plan, outcome)),
         **measured(plan, outcome), "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
@@ -45,7 +48,7 @@ def _notes(plan: Plan, outcome: Outcome) -> list[str]:
 def _experiment(plan: Plan) -> dict[str, Any]:
     e = plan.experiment
     return {"label": plan.label, "topology": e.topology, "routing": e.routing, "switch": plan.switch,
-            "datapath": plan.datapath, "workload": e.workload, "rate_bps": plan.wire.rate_bps,
+            "datapath": plan.datapath, "workload": e.workload, "only": e.only, "background": e.background, "rate_bps": plan.wire.rate_bps,
             "mtu": plan.wire.mtu, "buffer_bytes": plan.buffer_bytes, "cc": e.cc,
             "swift_target_s": plan.swift.target_s if e.cc == "swift" else None,
             "ecn_bytes": plan.ecn_bytes, "seed": e.seed,
