@@ -35,7 +35,7 @@ def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],
     algorithms = tuple(ALGORITHMS[name])
     return WorkloadHelp(name, meaning, (
         ("algorithm", " | ".join(algorithms), algorithms[0]),
-        ("bytes", size, "auto: an iteration ideally takes 10 s"), *more, *_RANKS, *_SPREAD, *_REPEAT),
+        ("bytes", f"{size}; or several in turn: 64kB+1MB, 64kB..4MB (doubling)", "auto: an iteration ideally takes 10 s"), *more, *_RANKS, *_SPREAD, *_REPEAT),
         f"{name}:{example}")
 
 

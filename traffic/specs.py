@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec
-from traffic import patterns
+from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
 from traffic.collective_specs import ALGORITHMS, barrier, collective
@@ -15,6 +15,7 @@ from traffic.importers.htsim_flows import cm_workload
 from traffic.placement import place
 from traffic.schedule import Workload
 from traffic.setting import Setting, count, duration, size, values
+from traffic.sweep import is_sweep, sweep
 from traffic.sizing import Figures, job, pattern_bytes, slices_for
 
 
@@ -46,12 +47,19 @@ def _resolve(text: str, setting: Setting) -> Workload:
         return _pattern(parse_spec(f"{name}:{rest}", "workload"), setting)
     spec = parse_spec(text, "workload")
     if spec.name in ALGORITHMS:
-        return collective(spec, setting)
+        return sweep(spec, lambda one: _noted(one, setting)) if is_sweep(spec) else _noted(spec, setting)
     if spec.name == "barrier":
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
     raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
+
+
+def _noted(spec: Spec, setting: Setting) -> Workload:
+    """A collective, and what it sends between racks in its notes."""
+    workload = collective(spec, setting)
+    sentence = crossrack.note(workload, setting.graph)
+    return replace(workload, notes=(*workload.notes, sentence)) if sentence else workload
 
 
 def _job(spec: Spec, setting: Setting) -> Workload:

@@ -15,7 +15,7 @@ SHARED_OUT = ("all-gather", "reduce-scatter", "all-to-all")
 ELEMENT = "uint8"
 """What --verify adds up, modulo 256."""
 
-_LINE = "{:>14} {:>14} {:>8} {:>7} {:>6} {:>14} {:>10} {:>10} {:>8}  {}"
+_LINE = "{:>12} {:>12} {:>6} {:>5} {:>4} {:>12} {:>9} {:>9} {:>7}  {}"
 
 
 def collectives(jobs: Sequence[Mapping[str, Any]], dilation: float = 1.0) -> str:
@@ -25,7 +25,7 @@ def collectives(jobs: Sequence[Mapping[str, Any]], dilation: float = 1.0) -> str
         return ""
     fastest = max((job["busbw_bps"] or 0.0 for job in rows), default=0.0)
     unit, scale = ("GB/s", 8e9) if fastest >= 8e9 else ("MB/s", 8e6)
-    lines = [_LINE.format("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "operation"),
+    lines = [_LINE.format("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "operation (ranks)"),
              _LINE.format("(B)", "(elements)", "", "", "", "(us)", f"({unit})", f"({unit})", "", "")]
     for job in rows:
         count = job["size_bytes"] // job["ranks"] if job["collective"] in SHARED_OUT else job["size_bytes"]
@@ -34,7 +34,7 @@ def collectives(jobs: Sequence[Mapping[str, Any]], dilation: float = 1.0) -> str
             0 if job["collective"] in ROOTED else -1, _number(job["completion_s"], 1e-6, 1),
             _number(job["algbw_bps"], scale, 4), _number(job["busbw_bps"], scale, 4),
             "N/A" if job["wrong_values"] is None else job["wrong_values"],
-            f"{job['algorithm']}, {job['ranks']} ranks, {job['iterations']} iterations"))
+            f"{job['algorithm']} ({job['ranks']})"))
     busbw = [job["busbw_bps"] for job in rows if job["busbw_bps"]]
     if busbw:
         lines.append(f"Avg bus bandwidth: {sum(busbw) / len(busbw) / scale:.4f} {unit}")

@@ -1,12 +1,14 @@
 """The block `background`: what became of the flows beside the jobs, by size.
 
 The bins are those of the literature on short and long flows (Alizadeh et al., pFabric, SIGCOMM 2013,
-5.1), divided by the byte scale: up to 100 kB, up to 10 MB, above.
+5.1), divided by the byte scale: up to 100 kB, up to 10 MB, above. Here slowdown = FCT / (frames of the flow
+at the rate of its slowest link + the connection's least round trip): flows.csv credits a flow alone with the
+shaper's burst, which makes next to nothing of a flow of a few packets.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -32,20 +34,29 @@ def background(plan: Plan, outcome: Outcome, ended: Sequence[Flow]) -> dict[str,
             "begun": len(ended) + len(engine.background_open), "ended": len(ended),
             "unfinished": len(engine.background_open), "ended_bytes": ended_bytes,
             "offered_load": (ended_bytes + open_bytes) / room_bytes, "carried_load": ended_bytes / room_bytes,
-            "by_size": list(_bins(ended, plan.experiment.byte_scale))}
+            "by_size": list(_bins(plan, ended))}
 
 
-def _bins(ended: Sequence[Flow], byte_scale: float) -> Iterator[dict[str, Any]]:
+def _bins(plan: Plan, ended: Sequence[Flow]) -> Iterator[dict[str, Any]]:
+    rate = {ends: plan.wire.link_rate_bps(link) for link in plan.graph.links
+            for ends in ((link.a, link.b), (link.b, link.a))}
     above = 0.0
     for end in BIN_ENDS_BYTES:
-        end /= byte_scale
+        end /= plan.experiment.byte_scale
         flows = [flow for flow in ended if above < flow.bytes <= end]
-        fct, slowdown = ([getattr(flow, name) for flow in flows] for name in ("fct_s", "slowdown"))
+        fct, slowdown = [flow.fct_s for flow in flows], [flow.fct_s / _alone_s(plan, flow, rate) for flow in flows]
         yield {"above_bytes": above, "up_to_bytes": None if math.isinf(end) else end, "flows": len(flows),
                "bytes": sum(flow.bytes for flow in flows), "fct_mean_s": float(numpy.mean(fct)) if fct else None,
                "fct_p50_s": _percentile(fct, 50), "fct_p99_s": _percentile(fct, 99),
                "slowdown_p50": _percentile(slowdown, 50), "slowdown_p99": _percentile(slowdown, 99)}
         above = end
+
+
+def _alone_s(plan: Plan, flow: Flow, rate_bps: Mapping[tuple[str, str], float]) -> float:
+    """At the rate of the slowest link from the first bit on: without the burst that flow.ideal_s credits."""
+    nodes = flow.path.split()
+    slowest_bps = min((rate_bps[ends] for ends in zip(nodes, nodes[1:])), default=plan.wire.rate_bps)
+    return flow.ideal_s + 8 * min(plan.wire.frames_bytes(flow.bytes), plan.wire.burst_bytes) / slowest_bps
 
 
 def _percentile(values: Sequence[float], q: float) -> float | None:
