@@ -32,16 +32,15 @@ def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve
     wanted = [numbered_hosts(f"job {name}", entry.hosts, setting.graph) for name, entry in zip(names, entries)]
     jobs: list[Job] = []
     for number, (entry, name) in enumerate(zip(entries, names)):
-        before = _chain(number, after)
-        taken = {} if entry.share else {
-            host: names[other] for other, hosts in enumerate(
-                [*(job.workload.placement for job in jobs), *wanted[number:]])
-            for host in hosts if other not in before}
-        both = next((host for host in wanted[number] if taken.get(host, name) != name), None)
+        taken = {} if entry.share else {host: job.name for other, job in enumerate(jobs) if other not in
+                                        _chain(number, after) for host in job.workload.placement}
+        promised = {host for other in range(number + 1, len(names)) for host in wanted[other]
+                    if not entries[other].share and number not in _chain(other, after)}
+        both = next((host for host in wanted[number] if host in taken), None)
         if both is not None:
             raise BadInput(f"jobs {taken[both]} and {name} both want host {setting.graph.hosts[both].name}; give them "
                            "other hosts, or share: yes to the later one.")
-        pool = wanted[number] or [host for host in range(setting.hosts) if host not in taken]
+        pool = wanted[number] or [host for host in range(setting.hosts) if host not in taken and host not in promised]
         start_s = duration(f"job {name}: start", setting)(entry.start) or 0.0
         first = sum(job.ranks for job in jobs)
         jobs.append(Job(name, _on(pool, entry, name, setting, resolve), first, start_s, after[number]))

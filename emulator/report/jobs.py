@@ -12,7 +12,7 @@ from emulator.units import show_rate, show_size, show_time
 Summary = Mapping[str, Any]
 
 
-def jobs(summary: Summary) -> Table | None:
+def jobs_table(summary: Summary) -> Table | None:
     """A line a job; None where there is only one."""
     rows = [job for job in summary["jobs"] if job["runs"]]
     if len(summary["jobs"]) < 2:

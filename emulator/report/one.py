@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.report.collectives import collectives
-from emulator.report.jobs import background, jobs
+from emulator.report.jobs import background, jobs_table
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -141,7 +141,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
-    parts += [part for part in (jobs(summary), *background(summary)) if part is not None]
+    parts += [part for part in (jobs_table(summary), *background(summary)) if part is not None]
     table_of_collectives = collectives(summary["jobs"], summary["experiment"]["dilation"])
     if table_of_collectives:
         parts += [Text(table_of_collectives)]
