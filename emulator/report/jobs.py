@@ -17,10 +17,10 @@ def jobs_table(summary: Summary) -> Table | None:
     rows = [job for job in summary["jobs"] if job["runs"]]
     if len(summary["jobs"]) < 2:
         return None
-    made = table("Jobs (an iteration, alone on a perfect fabric: ideal)", "job", "algorithm", "ranks", "begun", "ended",
-                 "iteration", "ideal", "of ideal", "slowdown", "fluid model", "bus bandwidth")
+    made = table("Jobs (an iteration, alone on a perfect fabric: ideal)", "job", "ranks", "begun", "ended",
+                 "iteration", "ideal", "of ideal", "slowdown", "fluid model", "busbw")
     for job in rows:
-        made.add_row(job["name"], job["algorithm"], str(job["ranks"]), seconds(job["start_s"]), seconds(job["end_s"]),
+        made.add_row(job["name"], str(job["ranks"]), seconds(job["start_s"]), seconds(job["end_s"]),
                      seconds(job["completion_s"]), show_time(job["ideal_s"]), percent(job["efficiency"]),
                      "-" if job["slowdown"] is None else f"{job['slowdown']:.2f}",
                      percent(job["expected_efficiency"]),
