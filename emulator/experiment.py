@@ -67,8 +67,8 @@ class Experiment(pydantic.BaseModel):
                                        description="S: message sizes are divided by S")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
     jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
-    only: Text = pydantic.Field("all", description="of several jobs the one that runs, alone on the fabric of all; "
-                                                   "or all")
+    only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
+                                "alone on the fabric of all; or all")
     background: Text = pydantic.Field("off", description="Poisson flows beside the jobs, SPEC "
                                       "cdf:NAME,load=…,hosts=…,class=…, or off")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")

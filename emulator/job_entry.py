@@ -24,8 +24,10 @@ class JobEntry(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     workload: str = pydantic.Field(description="SPEC, or a file")
-    name: str = pydantic.Field("", pattern=r"^[A-Za-z0-9_.-]*$", description="what reports call it (default: jobN)")
-    start: str = pydantic.Field("0s", description="time from the beginning, or from the end of the job in `after`")
+    name: str = pydantic.Field("", pattern=r"^[A-Za-z0-9_.-]*$",
+                               description="what reports call it (default: jobN)")
+    start: str = pydantic.Field("0s", description="time from the beginning, or from the end of the job in "
+                                                  "`after`")
     after: str = pydantic.Field("", description="name of a job before it whose end it waits for, or previous")
     hosts: Annotated[tuple[str, ...], pydantic.BeforeValidator(_names)] = pydantic.Field(
         (), description="hosts that are its own, such as h1-h4; default: those that are left")
@@ -39,7 +41,7 @@ class JobEntry(pydantic.BaseModel):
 
 
 def with_workload_files(entries: Any, place: Callable[[str], str]) -> Any:
-    """Entries, read or as YAML gives them, their workloads place(workload); what is none is left to the checks."""
+    """Entries, read or as YAML gives them, with place(workload) for each workload; the rest as it is."""
     if not isinstance(entries, (list, tuple)):
         return entries
     placed: list[Any] = []

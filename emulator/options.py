@@ -90,8 +90,8 @@ def parser() -> argparse.ArgumentParser:
     add(what, "workload", "SPEC")
     add(what, "switch", "KIND")
     what.add_argument("--job", metavar="SPEC", action="append", dest="jobs",
-                      help="one of several jobs (give it again for each): a workload, then '; name=… ; start=TIME ; "
-                           "after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
+                      help="one of several jobs (give it again for each): a workload, then '; name=… ; "
+                           "start=TIME ; after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
     add(what, "only", "JOB")
     add(what, "background", "SPEC")
     link = made.add_argument_group("links and hosts")

@@ -88,7 +88,8 @@ class Plan:
             with_file(spec, lambda name: str(Path(name).absolute()))))
         return self.experiment.model_copy(update={
             **files, "jobs": jobs, "background": with_absolute_cdf(self.experiment.background),
-            "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit", "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
+            "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit", "buffer": f"{self.buffer_bytes}B",
+            "deadline": f"{self.deadline_s:.17g}s"})
 
     @property
     def running(self) -> list[tuple[int, Job]]:
@@ -155,11 +156,12 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
 
 
 def _setting(experiment: Experiment, graph: Graph, rate_bps: float) -> Setting:
-    return Setting(graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale)
+    e = experiment
+    return Setting(graph, rate_bps, e.mtu, e.seed, e.dilation, e.byte_scale)
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:
-    """What the fluid model gives over many seeds; None where it does not cover the routing, or several jobs."""
+    """What the fluid model gives over many seeds; None for several jobs and routings that it does not cover."""
     if experiment.routing not in FLUID_ROUTINGS or not workload.schedule.bytes_sent or workload.jobs:
         return None
     return expected_share(workload, paths, experiment.routing, range(EXPECTED_SEEDS))

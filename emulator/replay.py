@@ -96,8 +96,8 @@ class Replay:
         transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
                                  plan.experiment.seed, netns.entered)
         tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
-        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed,
-                                only=plan.only)
+        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify,
+                                seed=plan.experiment.seed, only=plan.only)
         return Engine(plan.workload, transport, options, self.progress.update)
 
     def _replay(self, engine: Engine) -> None:

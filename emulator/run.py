@@ -29,6 +29,7 @@ from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
+from emulator.traffic_files import write_traffic
 from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -248,24 +249,9 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
-    _write_traffic(folder, plan, outcome, summary)
+    write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
-
-
-def _write_traffic(folder: Bundle, plan: Plan, outcome: Outcome, summary: dict[str, Any]) -> None:
-    """Who sent how much to whom and over which links; the collectives' table, the background's flows."""
-    seen = results.matrix(plan, outcome)
-    folder.write("traffic_matrix.csv", bundle.csv_text(results.MATRIX_COLUMNS, seen.rows))
-    folder.write("traffic_matrix.svg", report.heatmap(seen.measured, seen.labels, f"Bytes received: {plan.workload.name}"))
-    folder.write("link_bytes.csv", bundle.csv_text(
-        results.LINK_BYTES_COLUMNS, [link.row() for link in results.link_bytes(plan, outcome)]))
-    table = report.collectives(summary["jobs"], plan.experiment.dilation)
-    if table:
-        folder.write("collectives.txt", table)
-    if plan.workload.background:
-        folder.write("background.csv", bundle.csv_text(
-            results.FLOW_COLUMNS, results.message_rows(results.background_flows(plan, outcome))))
 
 
 def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:

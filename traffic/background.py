@@ -45,8 +45,8 @@ def resolve_background(text: str, setting: Setting, horizon_s: float) -> Backgro
     flows = tuple(_until(horizon_s, arrivals(read_cdf(name), load, len(hosts), setting,
                                              v.get("seed", setting.seed)), text))
     if not flows:
-        raise BadInput(f'--background "{text}": no flow begins within {horizon_s:.4g} s at {setting.rate_bps:.4g} '
-                       "b/s; raise the load or --byte-scale, which divides the sizes.")
+        raise BadInput(f'--background "{text}": no flow begins within {horizon_s:.4g} s at '
+                       f"{setting.rate_bps:.4g} b/s; raise the load or --byte-scale, which divides the sizes.")
     return Background(text, tuple(hosts), flows, load, v.get("class", ""))
 
 
@@ -65,7 +65,8 @@ def arrivals(cdf: SizeCdf, load: float, hosts: int, setting: Setting, seed: int)
         now_s += rng.expovariate(per_s)
         source = rng.randrange(hosts)
         destination = (source + 1 + rng.randrange(hosts - 1)) % hosts
-        yield BackgroundFlow(now_s, source, destination, max(1, round(cdf.at(rng.random()) / setting.byte_scale)))
+        size_bytes = max(1, round(cdf.at(rng.random()) / setting.byte_scale))
+        yield BackgroundFlow(now_s, source, destination, size_bytes)
 
 
 def with_absolute_cdf(text: str) -> str:

@@ -46,9 +46,9 @@ def note(workload: Workload, graph: Graph) -> str:
     own = cross_rack_bytes(workload.schedule, placement, graph)
     if not blind or not ordered:
         return ""
-    return (f"Between racks this {workload.schedule.name} sends {show_size(own)} an iteration; a ring over the same "
-            f"hosts in random order {show_size(blind)} in the mean ({own / blind:.3f} of it), a ring in rack order "
-            f"{show_size(ordered)}: {_verdict(own, ordered)}.")
+    return (f"Between racks this {workload.schedule.name} sends {show_size(own)} an iteration; a ring over the "
+            f"same hosts in random order {show_size(blind)} in the mean ({own / blind:.3f} of it), a ring in rack "
+            f"order {show_size(ordered)}: {_verdict(own, ordered)}.")
 
 
 def _verdict(own: int, ordered: int) -> str:

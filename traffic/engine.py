@@ -104,8 +104,8 @@ class Engine:
         seen, background, checked = self.result, self.background, [job.verification for job in self.jobs]
         return EngineResult(
             messages=seen.messages, spans=seen.spans, connections=seen.connections,
-            iterations=seen.iterations, stuck=self._stuck, bytes_expected=sum(job.expected for job in self.jobs),
-            bytes_received=self._received,
+            iterations=seen.iterations, stuck=self._stuck,
+            bytes_expected=sum(job.expected for job in self.jobs), bytes_received=self._received,
             checksum_errors=sum(v.checksum_errors for v in checked if v),
             wrong_values=sum(v.wrong_values for v in checked if v),
             verified=self.options.verify, timer_lateness_s=tuple(self._lateness),
@@ -140,7 +140,7 @@ class Engine:
         heapq.heappush(self._timers, (due, self._timers_made, sender, number))
 
     def send(self, message: InFlight) -> list[InFlight]:
-        """Put a message on its connection; those of this connection that the transport has now taken whole."""
+        """Put a message on its connection; returns those on it that the transport has now taken whole."""
         connection = message.connection
         message.retrans = self.transport.info(connection).total_retrans
         self._stream[connection] += message.size

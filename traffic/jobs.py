@@ -29,7 +29,8 @@ def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve
         raise BadInput(f'jobs: two are called "{twice}"; name each differently.')
     after = [_after(name, entry.after, names[:number]) if entry.after else None
              for number, (name, entry) in enumerate(zip(names, entries))]
-    wanted = [numbered_hosts(f"job {name}", entry.hosts, setting.graph) for name, entry in zip(names, entries)]
+    wanted = [numbered_hosts(f"job {name}", entry.hosts, setting.graph)
+              for name, entry in zip(names, entries)]
     jobs: list[Job] = []
     for number, (entry, name) in enumerate(zip(entries, names)):
         taken = {} if entry.share else {host: job.name for other, job in enumerate(jobs) if other not in
@@ -38,9 +39,10 @@ def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve
                     if not entries[other].share and number not in _chain(other, after)}
         both = next((host for host in wanted[number] if host in taken), None)
         if both is not None:
-            raise BadInput(f"jobs {taken[both]} and {name} both want host {setting.graph.hosts[both].name}; give them "
-                           "other hosts, or share: yes to the later one.")
-        pool = wanted[number] or [host for host in range(setting.hosts) if host not in taken and host not in promised]
+            raise BadInput(f"jobs {taken[both]} and {name} both want host {setting.graph.hosts[both].name}; give "
+                           "them other hosts, or share: yes to the later one.")
+        pool = wanted[number] or [host for host in range(setting.hosts)
+                                  if host not in taken and host not in promised]
         start_s = duration(f"job {name}: start", setting)(entry.start) or 0.0
         first = sum(job.ranks for job in jobs)
         jobs.append(Job(name, _on(pool, entry, name, setting, resolve), first, start_s, after[number]))
@@ -52,9 +54,9 @@ def together(jobs: Sequence[Job]) -> Workload:
     ranks = [tuple(_shifted(op, job.first_rank) for op in ops)
              for job in jobs for ops in job.workload.schedule.ranks]
     name = f"{len(jobs)} jobs: {', '.join(job.name for job in jobs)}"
-    return Workload(name, Schedule(name, tuple(ranks)), tuple(host for job in jobs for host in job.workload.placement),
-                    notes=tuple(dict.fromkeys(f"Job {job.name}: {note}" for job in jobs for note in job.workload.notes)),
-                    jobs=tuple(jobs))
+    placement = tuple(host for job in jobs for host in job.workload.placement)
+    notes = tuple(f"Job {job.name}: {note}" for job in jobs for note in job.workload.notes)
+    return Workload(name, Schedule(name, tuple(ranks)), placement, notes=notes, jobs=tuple(jobs))
 
 
 def chosen(workload: Workload, only: str) -> frozenset[int] | None:
@@ -114,8 +116,8 @@ def _chain(number: int, after: Sequence[int | None]) -> set[int]:
 def _on(pool: Sequence[int], entry: JobEntry, name: str, setting: Setting, resolve: Resolve) -> Workload:
     """The job's workload on the hosts of `pool`, placed on the whole fabric."""
     if len(pool) < 2:
-        raise BadInput(f"job {name}: of {setting.hosts} hosts {len(pool)} are left for it; give the jobs before it "
-                       "fewer ranks (ranks=…), name hosts=…, or use a larger fabric.")
+        raise BadInput(f"job {name}: of {setting.hosts} hosts {len(pool)} are left for it; give the jobs before "
+                       "it fewer ranks (ranks=…), name hosts=…, or use a larger fabric.")
     try:
         workload = resolve(entry.workload, replace(setting, graph=restricted(setting.graph, pool)))
     except BadInput as error:
@@ -130,8 +132,10 @@ def _on(pool: Sequence[int], entry: JobEntry, name: str, setting: Setting, resol
 
 def _in_class(workload: Workload, name: str) -> Workload:
     """The workload with all its messages in one class."""
-    ranks = tuple(tuple(replace(op, traffic_class=name) if op.kind in (Kind.SEND, Kind.RECV) else op for op in ops)
-                  for ops in workload.schedule.ranks)
+    def classed(op: Op) -> Op:
+        return replace(op, traffic_class=name) if op.kind in (Kind.SEND, Kind.RECV) else op
+
+    ranks = tuple(tuple(map(classed, ops)) for ops in workload.schedule.ranks)
     return replace(workload, schedule=replace(workload.schedule, ranks=ranks))
 
 

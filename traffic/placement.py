@@ -64,8 +64,8 @@ def _group(kind: str, text: str) -> int:
     if kind == "rack":
         return 1
     if not text.isdecimal() or not int(text):
-        raise BadInput(f'placement "{kind}": write rack, or rack:G with the number of ranks in a group, such as '
-                       "rack:4.")
+        raise BadInput(f'placement "{kind}": write rack, or rack:G with the number of ranks in a group, such '
+                       "as rack:4.")
     return int(text)
 
 
@@ -78,8 +78,8 @@ def _by_rack(kind: str, group: int, ranks: int, racks: list[list[int]]) -> tuple
         while racks and len(racks[0]) < wanted and (wanted <= largest or begun):
             racks, begun = racks[1:], False
         if sum(map(len, racks)) < wanted:
-            raise BadInput(f'placement "{kind}": only {len(placed)} of {ranks} ranks fit where no group of {group} '
-                           "is cut by a rack; use fewer ranks or a smaller group.")
+            raise BadInput(f'placement "{kind}": only {len(placed)} of {ranks} ranks fit where no group of '
+                           f"{group} is cut by a rack; use fewer ranks or a smaller group.")
         for _ in range(wanted):
             placed.append(racks[0][0])
             racks, begun = ([racks[0][1:], *racks[1:]], True) if racks[0][1:] else (racks[1:], False)

@@ -1,4 +1,4 @@
-"""Flow-size distributions: files of 'size percent' lines as HPCC's and ns-3's traffic generators read them."""
+"""Flow-size distributions: files of 'size percent' lines as HPCC's and ns-3's generators read them."""
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -44,7 +44,8 @@ def read_cdf(name: str) -> SizeCdf:
     """A published distribution by its name, else the file of that name; BadInput with its line for a slip."""
     path = str(FOLDER / f"{name}.cdf") if name in PUBLISHED else name
     if name not in PUBLISHED and not Path(path).exists():
-        raise BadInput(f'there is no flow-size distribution "{name}" and no such file{nearest(name, PUBLISHED)}.')
+        raise BadInput(f'there is no flow-size distribution "{name}" and no such file'
+                       f"{nearest(name, PUBLISHED)}.")
     points: list[tuple[float, float]] = []
     line = 0
     for line, text in enumerate(read_lines(path, "a flow-size distribution"), 1):

@@ -20,7 +20,7 @@ def is_sweep(spec: Spec) -> bool:
 
 
 def sweep(spec: Spec, resolve: Callable[[Spec], Workload]) -> Workload:
-    """A job for each size, on the same hosts, each with its own iterations; BadInput for a slip in the sizes."""
+    """A job for each size, on the same hosts, with iterations of its own; BadInput for a slip in the sizes."""
     jobs: list[Job] = []
     for number, size in enumerate(sizes(spec.params["bytes"], f"workload {spec.name}: bytes")):
         workload = resolve(replace(spec, params={**spec.params, "bytes": size}))
@@ -32,7 +32,7 @@ def sweep(spec: Spec, resolve: Callable[[Spec], Workload]) -> Workload:
 
 
 def sizes(text: str, what: str) -> list[str]:
-    """['64kB', '1MB'] of '64kB+1MB'; ['64kB', '128kB', …] of '64kB..4MB', up to the last that is no larger."""
+    """['64kB', '1MB'] of '64kB+1MB'; ['64kB', '128kB', …] of '64kB..4MB', while they are no larger."""
     listed = [part.strip() for part in text.split(LIST)]
     found: list[str] = []
     for part in listed:

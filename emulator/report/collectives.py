@@ -25,7 +25,8 @@ def collectives(jobs: Sequence[Mapping[str, Any]], dilation: float = 1.0) -> str
         return ""
     fastest = max((job["busbw_bps"] or 0.0 for job in rows), default=0.0)
     unit, scale = ("GB/s", 8e9) if fastest >= 8e9 else ("MB/s", 8e6)
-    lines = [_LINE.format("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "operation (ranks)"),
+    lines = [_LINE.format("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong",
+                          "operation (ranks)"),
              _LINE.format("(B)", "(elements)", "", "", "", "(us)", f"({unit})", f"({unit})", "", "")]
     for job in rows:
         count = job["size_bytes"] // job["ranks"] if job["collective"] in SHARED_OUT else job["size_bytes"]

@@ -35,8 +35,9 @@ def heatmap(matrix: numpy.ndarray, labels: Sequence[str], title: str) -> str:
                      f'{escape(labels[column])}: {show_size(amount)}</title></rect>')
     for place in range(5):  # the scale
         share, y = 1 - place / 4, MARGIN_PX + place * 22
-        parts.append(f'<rect x="{MARGIN_PX + side + 12}" y="{y}" width="18" height="22" fill="{_colour(share)}"/>'
-                     f'<text x="{MARGIN_PX + side + 35}" y="{y + 15}">{show_size(share * most)}</text>')
+        x = MARGIN_PX + side + 12
+        parts.append(f'<rect x="{x}" y="{y}" width="18" height="22" fill="{_colour(share)}"/>'
+                     f'<text x="{x + 23}" y="{y + 15}">{show_size(share * most)}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 

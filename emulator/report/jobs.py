@@ -33,17 +33,17 @@ def background(summary: Summary) -> list[Any]:
     back = summary["background"]
     if back is None:
         return []
-    made = table(f"Background: {back['name']}", "flows of", "ended", "bytes", "FCT mean", "FCT p50", "FCT p99",
-                 "slowdown p50", "slowdown p99")
+    made = table(f"Background: {back['name']}", "flows of", "ended", "bytes", "FCT mean", "FCT p50",
+                 "FCT p99", "slowdown p50", "slowdown p99")
     for row in back["by_size"]:
         size = f"more than {show_size(row['above_bytes'])}" if row["up_to_bytes"] is None else (
             f"up to {show_size(row['up_to_bytes'])}")
         made.add_row(size, str(row["flows"]), show_size(row["bytes"]), seconds(row["fct_mean_s"]),
                      seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]), number(row["slowdown_p50"]),
                      number(row["slowdown_p99"]))
-    return [made, f"Background: {back['begun']} flows began, {back['unfinished']} were under way when the jobs ended. "
-                  f"Offered {percent(back['offered_load'])} of the links of its {back['hosts']} hosts (asked for "
-                  f"{percent(back['load'], 0)}), carried to the end {percent(back['carried_load'])}."]
+    return [made, f"Background: {back['begun']} flows began, {back['unfinished']} were under way when the jobs "
+                  f"ended. Offered {percent(back['offered_load'])} of the links of its {back['hosts']} hosts "
+                  f"(asked for {percent(back['load'], 0)}), carried to the end {percent(back['carried_load'])}."]
 
 
 def compared(rows: Sequence[tuple[str, Summary]]) -> Table | None:

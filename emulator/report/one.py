@@ -61,11 +61,12 @@ def _iterations(summary: Summary) -> Table | None:
 
 def _links(summary: Summary) -> Table:
     links = summary["links"]
-    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "of expected",
-                 "mean up", "mean down", "peak")
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent",
+                 "of expected", "mean up", "mean down", "peak")
     for name, tier in links["by_tier"].items():
         made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
-                     percent(tier["counted_over_expected"]), percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["counted_over_expected"]), percent(tier["utilisation_up_mean"]),
+                     percent(tier["utilisation_down_mean"]),
                      percent(tier["utilisation_peak"]))
     return made
 

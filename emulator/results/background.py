@@ -30,7 +30,8 @@ def background(plan: Plan, outcome: Outcome, ended: Sequence[Flow]) -> dict[str,
     open_bytes = sum(back.flows[number].size_bytes for number in engine.background_open)
     ended_bytes = sum(flow.bytes for flow in ended)
     room_bytes = len(back.hosts) * time_s / plan.wire.beta_s()
-    return {"name": back.name, "hosts": len(back.hosts), "load": back.load, "traffic_class": back.traffic_class,
+    return {"name": back.name, "hosts": len(back.hosts), "load": back.load,
+            "traffic_class": back.traffic_class,
             "begun": len(ended) + len(engine.background_open), "ended": len(ended),
             "unfinished": len(engine.background_open), "ended_bytes": ended_bytes,
             "offered_load": (ended_bytes + open_bytes) / room_bytes, "carried_load": ended_bytes / room_bytes,
@@ -44,9 +45,11 @@ def _bins(plan: Plan, ended: Sequence[Flow]) -> Iterator[dict[str, Any]]:
     for end in BIN_ENDS_BYTES:
         end /= plan.experiment.byte_scale
         flows = [flow for flow in ended if above < flow.bytes <= end]
-        fct, slowdown = [flow.fct_s for flow in flows], [flow.fct_s / _alone_s(plan, flow, rate) for flow in flows]
+        fct = [flow.fct_s for flow in flows]
+        slowdown = [flow.fct_s / _alone_s(plan, flow, rate) for flow in flows]
         yield {"above_bytes": above, "up_to_bytes": None if math.isinf(end) else end, "flows": len(flows),
-               "bytes": sum(flow.bytes for flow in flows), "fct_mean_s": float(numpy.mean(fct)) if fct else None,
+               "bytes": sum(flow.bytes for flow in flows),
+               "fct_mean_s": float(numpy.mean(fct)) if fct else None,
                "fct_p50_s": _percentile(fct, 50), "fct_p99_s": _percentile(fct, 99),
                "slowdown_p50": _percentile(slowdown, 50), "slowdown_p99": _percentile(slowdown, 99)}
         above = end

@@ -57,14 +57,15 @@ def _row(plan: Plan, outcome: Outcome, number: int, job: Job) -> dict[str, Any]:
         "ideal_s": ideal.ideal_s, "efficiency": ideal.ideal_s / completion if completion else None,
         "slowdown": completion / ideal.ideal_s if completion and ideal.ideal_s else None,
         "expected_efficiency": _expected(plan, job),
-        "collective": w.collective and w.collective.name, "size_bytes": w.collective and w.collective.size_bytes,
+        "collective": w.collective and w.collective.name,
+        "size_bytes": w.collective and w.collective.size_bytes,
         "algbw_bps": bandwidths[0], "busbw_bps": bandwidths[1],
         "bytes_sent": w.schedule.bytes_sent * job.rounds if runs else 0,
-        "wrong_values": engine.wrong_by_job[number] if engine and engine.verified and engine.wrong_by_job else None}
+        "wrong_values": engine.wrong_by_job[number] if engine and engine.verified else None}
 
 
 def _expected(plan: Plan, job: Job) -> float | None:
-    """The mean efficiency that the fluid model gives the job alone; None where it does not cover the routing."""
+    """The mean efficiency that the fluid model gives the job alone; None for routings beyond it."""
     if plan.expected is not None and not plan.workload.jobs:
         return plan.expected.efficiency.mean
     if plan.experiment.routing not in ROUTINGS or not job.workload.schedule.bytes_sent:

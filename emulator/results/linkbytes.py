@@ -2,7 +2,7 @@
 
 Expected = frames of every planned message (its data, and 66 bytes of headers for each frame) on the links
 of its connection's path, and on those of the way back an acknowledgement for two segments and for what ends
-a message. Where packets of a flow take several paths, an even split over all shortest ones. Not expected, and told apart:
+a message. Where packets of a flow take several paths, an even split over all shortest ones. Told apart:
 segments that were sent again. Of the background what it sent counts as planned.
 """
 from __future__ import annotations
@@ -23,8 +23,8 @@ from traffic.records import ConnectionKey, EngineResult
 from traffic.schedule import Kind
 from traffic.wire import ACK_BYTES, ACK_EVERY, Wire
 
-LINK_BYTES_COLUMNS = ("source", "destination", "tier", "payload_bytes", "expected_data_bytes", "expected_ack_bytes",
-                      "resent_bytes", "counted_bytes", "ratio", "expected_packets", "counted_packets")
+LINK_BYTES_COLUMNS = ("source", "destination", "tier", "payload_bytes", "expected_data_bytes",
+                      "expected_ack_bytes", "resent_bytes", "counted_bytes", "ratio", "expected_packets", "counted_packets")
 AGAINST = ("expected_bytes", "resent_bytes", "counted_over_expected")
 """What `by_tier` gives of each tier."""
 
@@ -57,8 +57,8 @@ class LinkBytes:
     def row(self) -> tuple[Any, ...]:
         """In the order of LINK_BYTES_COLUMNS."""
         return (self.source, self.destination, self.link.tier, self.payload_bytes, self.expected_data_bytes,
-                self.expected_ack_bytes, self.resent_bytes, self.counted_bytes, self.ratio, self.expected_packets,
-                self.counted_packets)
+                self.expected_ack_bytes, self.resent_bytes, self.counted_bytes, self.ratio,
+                self.expected_packets, self.counted_packets)
 
 
 @dataclass
@@ -80,7 +80,7 @@ class _Sent:
 
 
 def link_bytes(plan: Plan, outcome: Outcome) -> list[LinkBytes]:
-    """Every link, both directions; empty for a run that did not come to its end, where nothing is expected."""
+    """Every link, both directions; empty for a run that did not come to its end: nothing is expected."""
     engine, between = outcome.engine, outcome.between
     if engine is None or between is None or engine.stuck or outcome.interrupted:
         return []
@@ -98,8 +98,9 @@ def link_bytes(plan: Plan, outcome: Outcome) -> list[LinkBytes]:
         for way, (source, port, destination) in enumerate(ends):
             at, name = (link.index, way), interface(source, port)
             listed.append(LinkBytes(link, source, destination, float(payload[at]), float(data[at]),
-                                    float(acks[at]) * ACK_BYTES, float(again[at]), between.queues[name].sent_bytes,
-                                    float(frames[at] + acks[at]), between.queues[name].sent_packets))
+                                    float(acks[at]) * ACK_BYTES, float(again[at]),
+                                    between.queues[name].sent_bytes, float(frames[at] + acks[at]),
+                                    between.queues[name].sent_packets))
     return listed
 
 
@@ -137,15 +138,15 @@ def _add_background(plan: Plan, engine: EngineResult, sent: dict[ConnectionKey, 
         key = ConnectionKey(message.src, message.dst, message.channel, message.traffic_class)
         sent[key].add(plan.wire, message.size_bytes, 1, _ack_every(plan))
     for connection in engine.connections:
-        if connection.key.src >= first:
-            segments = connection.info.data_segs_out - connection.info.total_retrans - sent[connection.key].frames
-            if segments > 0:
-                sent[connection.key].add(plan.wire, segments * plan.wire.payload_bytes, 1, _ack_every(plan))
+        key, info = connection.key, connection.info
+        segments = info.data_segs_out - info.total_retrans - sent[key].frames if key.src >= first else 0
+        if segments > 0:
+            sent[key].add(plan.wire, segments * plan.wire.payload_bytes, 1, _ack_every(plan))
 
 
 def _over(plan: Plan, ways: Mapping[ConnectionKey, tuple[str, ...]], amounts: Mapping[ConnectionKey, float],
           back: bool = False) -> numpy.ndarray:
-    """Amounts laid over the connections' paths (`back`: from destination to source), as `even_split` gives them."""
+    """Amounts laid over the connections' paths (`back`: from destination to source); as of `even_split`."""
     directed = {ends: (link.index, way) for link in plan.graph.links
                 for way, ends in enumerate(((link.a, link.b), (link.b, link.a)))}
     endpoints, hosts, paths = plan.workload.endpoints, plan.graph.hosts, Paths(plan.graph)

@@ -35,6 +35,7 @@ def matrix(plan: Plan, outcome: Outcome) -> Matrix:
     for message in outcome.engine.messages if outcome.engine else ():
         measured[message.src, message.dst] += message.size_bytes
     pairs = zip(*(found.tolist() for found in numpy.nonzero(planned + measured)))
-    rows = tuple((owner[a][0], owner[a][1], owner[b][1], hosts[w.placement[a]].name, hosts[w.placement[b]].name,
-                  int(planned[a, b]), int(measured[a, b])) for a, b in pairs)
+    names = [hosts[index].name for index in w.placement]
+    rows = tuple((*owner[a], owner[b][1], names[a], names[b], int(planned[a, b]), int(measured[a, b]))
+                 for a, b in pairs)
     return Matrix(planned, measured, tuple(f"{name} {rank}".strip() for name, rank in owner), rows)

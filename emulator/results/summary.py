@@ -48,7 +48,8 @@ def _notes(plan: Plan, outcome: Outcome) -> list[str]:
 def _experiment(plan: Plan) -> dict[str, Any]:
     e = plan.experiment
     return {"label": plan.label, "topology": e.topology, "routing": e.routing, "switch": plan.switch,
-            "datapath": plan.datapath, "workload": e.workload, "only": e.only, "background": e.background, "rate_bps": plan.wire.rate_bps,
+            "datapath": plan.datapath, "workload": e.workload, "only": e.only,
+            "background": e.background, "rate_bps": plan.wire.rate_bps,
             "mtu": plan.wire.mtu, "buffer_bytes": plan.buffer_bytes, "cc": e.cc,
             "swift_target_s": plan.swift.target_s if e.cc == "swift" else None,
             "ecn_bytes": plan.ecn_bytes, "seed": e.seed,

@@ -56,7 +56,8 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     """Payload received by all hosts a second, from the replay's first measured start until the first
     message of that iteration is done or, where messages depend on one another, until its end.
 
-    None for several jobs. While all flows of a pattern run, this is the sum of their rates: what long flows reach.
+    None for several jobs. While all flows of a pattern run, this is the sum of their rates: what long flows
+    reach.
     """
     engine = outcome.engine
     measured = [i for i in engine.iterations if i.measured] if engine else []
