@@ -1,7 +1,8 @@
 """The block `jobs`: a row for each job, also where there is only one.
 
 completion_s is the mean of its measured iterations, barrier to barrier over its own ranks; ideal_s what
-an iteration would take with nobody else on a perfect fabric; slowdown = completion_s / ideal_s.
+an iteration would take with nobody else on a perfect fabric; slowdown = completion_s / ideal_s. simulated_s
+is the same by simulation of the very schedule, slices included, where ideal_s has a closed form.
 """
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def _row(plan: Plan, outcome: Outcome, number: int, job: Job) -> dict[str, Any]:
         "start_s": done[0].start_s - outcome.started_s if done else None,
         "end_s": done[-1].end_s - outcome.started_s if len(done) == job.rounds else None,
         "iterations": w.iterations, "warmup": w.warmup, "completion_s": completion, "iteration_s": times,
-        "ideal_s": ideal.ideal_s, "efficiency": ideal.ideal_s / completion if completion else None,
+        "ideal_s": ideal.ideal_s, "simulated_s": ideal.simulated.completion_s, "efficiency": ideal.ideal_s / completion if completion else None,
         "slowdown": completion / ideal.ideal_s if completion and ideal.ideal_s else None,
         "expected_efficiency": _expected(plan, job),
         "collective": w.collective and w.collective.name,
