@@ -6,7 +6,7 @@ trip, and the time of the bytes beyond the shaper's burst at the slowest link).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -64,6 +64,7 @@ def background_flows(plan: Plan, outcome: Outcome) -> list[Flow]:
 def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[Flow]:
     links = _links_between(plan)
     shortest = Paths(plan.graph)
+    without_delay = replace(plan.wire, delay_s=0.0)  # the least round trip has the delays in it
     ideal: dict[tuple[ConnectionKey, int], float] = {}
     hosts = [plan.graph.hosts[index].name for index in plan.workload.endpoints]
     # what a rank belongs to: (first rank, warming iterations, name); the background's ends stand behind all
@@ -77,7 +78,7 @@ def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[F
         path = outcome.paths.get(key, ())
         if (key, message.size_bytes) not in ideal:
             crossed = _crossed(path, links) or shortest.first_links(hosts[key.src], hosts[key.dst])
-            ideal[key, message.size_bytes] = (plan.wire.ideal_fct_s(crossed, message.size_bytes)
+            ideal[key, message.size_bytes] = (without_delay.ideal_fct_s(crossed, message.size_bytes)
                                               + connection[key].info.min_rtt_s)
         alone = ideal[key, message.size_bytes]
         fct, (first, warmup, job) = message.acked_s - message.start_s, owner[key.src]
