@@ -37,11 +37,12 @@ def test_jobs_take_the_hosts_that_are_left():
 
 
 def test_a_job_keeps_to_its_hosts_classes_and_start():
-    made = several({"workload": "allreduce:bytes=100kB,placement=random", "hosts": ["h5-h7", "h2"], "class": "storage",
-                    "start": "2s"}, dilation=3)
+    made = several({"workload": "allreduce:bytes=100kB,placement=random", "hosts": ["h5-h7", "h2"],
+                    "class": "storage", "start": "2s"}, dilation=3)
     job, = made.workload.jobs
     assert set(job.workload.placement) == {4, 5, 6, 1} and job.start_s == 6.0 and job.name == "job1"
-    assert {op.traffic_class for ops in made.workload.schedule.ranks for op in ops if op.peer >= 0} == {"storage"}
+    messages = [op for ops in made.workload.schedule.ranks for op in ops if op.peer >= 0]
+    assert {op.traffic_class for op in messages} == {"storage"}
 
 
 def test_jobs_that_follow_one_another_may_share_hosts():
@@ -59,7 +60,8 @@ def test_jobs_that_follow_one_another_may_share_hosts():
     (["allreduce; hosts=h1-h4", "alltoall; hosts=h4,h5"], "jobs job1 and job2 both want host h4"),
     (["allreduce; hosts=h1-h4", "alltoall; hosts=h4-h1"], "end before they begin"),
     (["allreduce; hosts=h1-h9"], 'no host "h9"'), (["allreduce; hosts=h1,h1"], "h1 is named twice"),
-    (["allreduce; class=gold"], 'there is no class "gold"'), (["allreduce; name=a", "allreduce; name=a"], "two are called"),
+    (["allreduce; class=gold"], 'there is no class "gold"'),
+    (["allreduce; name=a", "allreduce; name=a"], "two are called"),
     (["allreduce; after=b"], 'after "b" is not the name'), (["allreduce; start=soon"], 'start "soon"'),
     (["allreduce:placement=nearby"], 'job job1: Unknown placement "nearby"'),
     (["allreduce:bytes=1kB+2kB"], "several jobs by itself"), (["allredduce"], "did you mean"),
@@ -87,13 +89,15 @@ def test_an_experiment_with_jobs_runs_again_as_it_was_written_down(tmp_path, mon
     (tmp_path / "own.cdf").write_text("1000 50\n2000 100\n")
     monkeypatch.chdir(tmp_path)
     made = several("allreduce:bytes=10kB,placement=file:ranks,ranks=2; name=a; hosts=h1,h2",
-                   "alltoall:bytes=10kB; start=1s; class=expert", background="cdf:own.cdf,load=0.2,hosts=h1-h3+h8")
+                   "alltoall:bytes=10kB; start=1s; class=expert",
+                   background="cdf:own.cdf,load=0.2,hosts=h1-h3+h8")
     (tmp_path / "again.yaml").write_text(dump(made.resolved))
     again = make(read_file(str(tmp_path / "again.yaml")))
     assert again == made.resolved and str(tmp_path / "ranks") in again.jobs[0].workload
     monkeypatch.chdir("/")
     repeated = plan(**again.model_dump(by_alias=True)).workload
-    assert (repeated.endpoints, repeated.schedule.ranks) == (made.workload.endpoints, made.workload.schedule.ranks)
+    assert repeated.endpoints == made.workload.endpoints
+    assert repeated.schedule.ranks == made.workload.schedule.ranks
     assert repeated.background.flows == made.workload.background.flows
 
 
@@ -116,7 +120,8 @@ def test_one_job_alone_keeps_its_place_among_all():
     only = several("allreduce:bytes=100kB,ranks=4; name=a", "alltoall:bytes=900kB; name=b", only="a")
     assert only.workload == both.workload and only.only == frozenset({0})
     assert only.ideal.ideal_s < both.ideal.ideal_s
-    assert "not one of several jobs" in refusal(topology=TOPOLOGY, workload="jobs", jobs=["allreduce; name=a"], only="b")
+    assert "not one of several jobs" in refusal(topology=TOPOLOGY, workload="jobs", only="b",
+                                                jobs=["allreduce; name=a"])
     assert "not one of several jobs" in refusal(topology=TOPOLOGY, workload="allreduce", only="a")
 
 
@@ -134,7 +139,8 @@ def test_any_text_of_a_job_is_read_or_refused(text):
 def test_each_job_has_a_row_and_all_of_them_a_table():
     made = several("allreduce:bytes=400kB,ranks=4,warmup=0; name=a", "alltoall:bytes=200kB,warmup=0; name=b")
     said = summary(made, outcome(made))
-    assert [job["name"] for job in said["jobs"]] == ["a", "b"] and said["workload"]["name"].startswith("2 jobs")
+    assert [job["name"] for job in said["jobs"]] == ["a", "b"]
+    assert said["workload"]["name"].startswith("2 jobs")
     assert said["jobs"][0]["hosts"] == ["h1", "h2", "h3", "h4"] and said["jobs"][1]["hosts"][0] == "h5"
     table = report.collectives(said["jobs"])
     assert "ring all-reduce (4)" in table and "pairwise all-to-all (4)" in table
@@ -150,16 +156,17 @@ def test_one_job_is_a_row_too_with_the_workloads_figures():
 
 
 def row(**values: object) -> dict[str, object]:
-    return {"collective": "all-reduce", "size_bytes": 16_000_000, "ranks": 16, "runs": True, "completion_s": 0.5,
-            "algbw_bps": 256e6, "busbw_bps": 480e6, "wrong_values": None, "algorithm": "ring all-reduce", **values}
+    return {"collective": "all-reduce", "size_bytes": 16_000_000, "ranks": 16, "runs": True,
+            "completion_s": 0.5, "algbw_bps": 256e6, "busbw_bps": 480e6, "wrong_values": None,
+            "algorithm": "ring all-reduce", **values}
 
 
 def test_the_table_of_nccl_tests():
-    table = report.collectives([row(), row(collective="all-gather", wrong_values=3), row(collective="broadcast"),
-                                row(collective=None), row(completion_s=None, algbw_bps=None, busbw_bps=None)])
+    table = report.collectives([row(), row(collective="all-gather", wrong_values=3),
+                                row(collective="broadcast"), row(collective=None), row(completion_s=None, algbw_bps=None, busbw_bps=None)])
     lines = [line.split() for line in table.splitlines()]
     assert lines[0][:9] == "size count type redop root time algbw busbw #wrong".split()
-    assert lines[2][:9] == ["16000000", "16000000", "uint8", "sum", "-1", "500000.0", "32.0000", "60.0000", "N/A"]
+    assert lines[2][:9] == "16000000 16000000 uint8 sum -1 500000.0 32.0000 60.0000 N/A".split()
     assert lines[3][:5] == ["16000000", "1000000", "uint8", "none", "-1"] and lines[3][8] == "3"
     assert lines[4][:5] == ["16000000", "16000000", "uint8", "none", "0"] and lines[5][5:8] == ["-", "-", "-"]
     assert report.collectives([row(collective=None)]) == ""
@@ -167,7 +174,8 @@ def test_the_table_of_nccl_tests():
 
 
 def test_planned_and_measured_bytes_of_the_matrix_agree():
-    made = several("allreduce:bytes=400kB,ranks=4; name=a; hosts=h1,h3,h5,h7", "alltoall:bytes=70kB,warmup=0; name=b")
+    made = several("allreduce:bytes=400kB,ranks=4; name=a; hosts=h1,h3,h5,h7",
+                   "alltoall:bytes=70kB,warmup=0; name=b")
     brought = outcome(plan(topology=TOPOLOGY, workload="allreduce:bytes=400kB,ranks=4"))
     seen = matrix(made, brought)  # what another run brought: the first job's four ranks alone
     assert seen.planned[:4, :4].sum() == 2 * made.workload.jobs[0].workload.schedule.bytes_sent
@@ -179,7 +187,8 @@ def test_planned_and_measured_bytes_of_the_matrix_agree():
     assert picture.count("<title>") == len(seen.rows) and "&lt;bytes&gt;" in picture
 
 
-@pytest.mark.parametrize("workload", ["allreduce:bytes=1MB", "alltoall:bytes=300kB,placement=spread", "broadcast:bytes=1MB"])
+@pytest.mark.parametrize("workload", ["allreduce:bytes=1MB", "alltoall:bytes=300kB,placement=spread",
+                                      "broadcast:bytes=1MB"])
 def test_bytes_over_links_follow_the_paths_of_the_connections(workload):
     made = plan(workload=workload, topology=TOPOLOGY)
     brought = outcome(made)
@@ -196,8 +205,8 @@ def test_bytes_over_links_follow_the_paths_of_the_connections(workload):
 def test_slowdown_against_the_run_that_had_the_job_alone():
     def run(only: str, **times: float):
         return {"experiment": {"only": only}, "jobs": [
-            {"name": name, "completion_s": times[name], "ideal_s": 1.0, "efficiency": 1.0, "expected_efficiency": None,
-             "runs": only in ("all", name)} for name in times]}
+            {"name": name, "completion_s": times[name], "ideal_s": 1.0, "efficiency": 1.0,
+             "expected_efficiency": None, "runs": only in ("all", name)} for name in times]}
 
     rows = [("only=all", run("all", a=4.0, b=3.0)), ("only=a", run("a", a=2.0, b=0.0))]
     assert alone_s(rows, "only=all", "a") == 2.0 and alone_s(rows, "only=all", "b") is None

@@ -42,7 +42,8 @@ def test_the_mean_over_random_placements_is_the_formula(k4):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("allreduce:algorithm=hierarchical,bytes=1MB", ["(0.500 of it)", "the order of the ranks alone already saves nearly"]),
+    ("allreduce:algorithm=hierarchical,bytes=1MB",
+     ["(0.500 of it)", "the order of the ranks alone already saves nearly"]),
     ("allreduce:bytes=1MB", ["the order of the ranks already saves as much as a hierarchy"]),
     ("allreduce:bytes=1MB,placement=spread", ["rack order would save 50% of it"])])
 def test_the_result_says_what_rack_order_saves(k4, text, words):
@@ -52,7 +53,8 @@ def test_the_result_says_what_rack_order_saves(k4, text, words):
 
 def test_nothing_is_said_where_there_are_no_racks_to_cross(star16, k4):
     schedule = ring.all_reduce(16, SIZE)
-    assert note(Workload("", schedule, tuple(range(16)), collective=Collective("all-reduce", SIZE)), star16) == ""
+    sum_of_all = Collective("all-reduce", SIZE)
+    assert note(Workload("", schedule, tuple(range(16)), collective=sum_of_all), star16) == ""
     assert note(Workload("", schedule, tuple(range(16))), k4) == ""
 
 
@@ -70,7 +72,8 @@ def test_sizes_in_turn(k4):
     assert sizes("64kB+1MB", "bytes") == ["64kB", "1MB"]
     assert sizes("64kB..600kB", "bytes") == ["64kB", "128kB", "256kB", "512kB"]
     assert sizes("1KiB..4KiB+3B", "bytes") == ["1KiB", "2KiB", "4KiB", "3B"]
-    assert not is_sweep(parse_spec("allreduce:bytes=1MB", "")) and is_sweep(parse_spec("allreduce:bytes=1MB..2MB", ""))
+    assert not is_sweep(parse_spec("allreduce:bytes=1MB", ""))
+    assert is_sweep(parse_spec("allreduce:bytes=1MB..2MB", ""))
     workload = resolve_workload("allreduce:bytes=64kB..256kB,iterations=2", Setting(k4, 5e6, 1500, 1))
     assert [job.name for job in workload.jobs] == ["64kB", "128kB", "256kB"]
     assert [job.workload.collective.size_bytes for job in workload.jobs] == [64_000, 128_000, 256_000]
@@ -80,7 +83,8 @@ def test_sizes_in_turn(k4):
 
 @pytest.mark.parametrize("text, sentence", [
     ("2MB..1MB", "must go from"), ("0B..1MB", "must go from"), ("1B..1GB+1kB..1GB", "more than 32"),
-    ("1kB+1kB", "has 1kB twice"), ("1kB..soon", "is not a number with a unit"), ("1kB+", "is not a number with a unit")])
+    ("1kB+1kB", "has 1kB twice"), ("1kB..soon", "is not a number with a unit"),
+    ("1kB+", "is not a number with a unit")])
 def test_sizes_that_cannot_be(k4, text, sentence):
     with pytest.raises(BadInput, match=sentence):
         resolve_workload(f"allreduce:bytes={text}", Setting(k4, 5e6, 1500, 1))
