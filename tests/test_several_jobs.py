@@ -1,13 +1,15 @@
 """Several jobs, from options to plan, results and report; no root."""
 from __future__ import annotations
 
+import io
+
 import numpy
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import report
+from emulator import dryrun, report
 from emulator.errors import BadInput
 from emulator.experiment import dump, expand, make, read_file
 from emulator.job_entry import parse_job
@@ -131,6 +133,17 @@ def test_any_text_of_a_job_is_read_or_refused(text):
         assert parse_job(text)["workload"]
     except ValueError as error:
         assert str(error)
+
+
+def test_the_plan_says_whose_hosts_are_whose():
+    made = several("allreduce:bytes=400kB,ranks=3; name=a", "alltoall:bytes=200kB; name=b; start=2s",
+                   "broadcast:bytes=90kB; name=c; after=b", background="cdf:websearch,load=0.2")
+    out = io.StringIO()
+    report.show(dryrun.describe(made), out)
+    said = " ".join(out.getvalue().split())
+    assert "a allreduce:bytes=400kB,ranks=3 h1 h2 h3 0 s 1 + 1" in said and "h4 h5 h6 h7 h8 2 s 1 + 1" in said
+    assert "0 s after b" in said and "Background cdf:websearch,load=0.2" in said
+    assert made.ideal.simulated.delivered_s <= made.ideal.ideal_s
 
 
 # ---------------------------------------------------------------- results

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy
 
@@ -10,6 +9,7 @@ from traffic.ideal import Ideal, ideal
 from traffic.load import busiest, link_bytes
 from traffic.paths import Paths
 from traffic.schedule import Workload
+from traffic.simulate import Simulated
 from traffic.wire import Wire
 
 
@@ -32,7 +32,7 @@ def together(workload: Workload, each: Sequence[Ideal], paths: Paths, wire: Wire
         waits_s = 0.0 if job.after is None else end_s[job.after]
         runs = only is None or len(end_s) in only
         end_s.append(waits_s + job.start_s + job.rounds * perfect.ideal_s if runs else 0.0)
-    simulated = replace(each[0].simulated, end_s=(), completion_s=max(end_s))
+    simulated = Simulated((), max(end_s), max(end_s))
     worst = busiest(total_link_bytes(workload, paths, only), paths.graph, wire)
     return Ideal(max(max(end_s), worst.time_s if worst else 0.0), None, simulated, worst)
 
