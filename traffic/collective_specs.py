@@ -1,7 +1,7 @@
 """Collectives on the command line: which algorithms there are, and how their parameters become schedules."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from emulator.errors import BadInput, nearest
@@ -116,12 +116,22 @@ def racks(placement: tuple[int, ...], setting: Setting, levels: int) -> hierarch
 def _builder(name: str, v: dict[str, object], placement: tuple[int, ...], setting: Setting) -> Builder:
     """The builder of an algorithm that needs more than ranks and bytes."""
     if name == "parameterserver":
-        servers = v["servers"] or max(1, len(placement) // 4)
+        servers = v["servers"] or default_servers(len(placement))
         return lambda ranks, size_bytes, slices, channels: parameter_server(
             ranks, servers, size_bytes, slices, channels, colocated=bool(v["colocated"]))
     groups = racks(placement, setting, v["levels"] or 2)
     return lambda _, size_bytes, slices, channels: hierarchical.all_reduce(
         groups, size_bytes, slices, channels)
+
+
+def default_servers(ranks: int) -> int:
+    """A quarter of the ranks."""
+    return max(1, ranks // 4)
+
+
+def servers_of(params: Mapping[str, str], ranks: int) -> int:
+    """How many of the ranks of a 'parameterserver' that was accepted are servers."""
+    return int(params["servers"]) if "servers" in params else default_servers(ranks)
 
 
 def _ranks(what: str, ranks: int, setting: Setting) -> int:

@@ -51,6 +51,12 @@ def note(workload: Workload, graph: Graph) -> str:
             f"order {show_size(ordered)}: {_verdict(own, ordered)}.")
 
 
+def server_note(ranks: int, servers: int) -> str:
+    """A sentence for a parameter server: where its bytes meet."""
+    return (f"Every byte begins or ends at one of {servers} servers, {servers / ranks:.1%} of the {ranks} nodes; of a "
+            "ring's bytes each node sends and receives the same share.")
+
+
 def _verdict(own: int, ordered: int) -> str:
     if own > 1.05 * ordered:
         return f"rack order would save {1 - ordered / own:.0%} of it"

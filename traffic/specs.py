@@ -8,7 +8,7 @@ from emulator.specs import Spec, parse_spec
 from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
-from traffic.collective_specs import ALGORITHMS, barrier, collective
+from traffic.collective_specs import ALGORITHMS, barrier, collective, servers_of
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
@@ -56,9 +56,12 @@ def _resolve(text: str, setting: Setting) -> Workload:
 
 
 def _noted(spec: Spec, setting: Setting) -> Workload:
-    """A collective, and what it sends between racks in its notes."""
+    """A collective, and where its bytes go in its notes: between racks, to servers."""
     workload = collective(spec, setting)
     sentence = crossrack.note(workload, setting.graph)
+    if spec.name == "parameterserver":
+        ranks = len(workload.placement)
+        sentence = crossrack.server_note(ranks, servers_of(spec.params, ranks))
     return replace(workload, notes=(*workload.notes, sentence)) if sentence else workload
 
 

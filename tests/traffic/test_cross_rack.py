@@ -51,6 +51,13 @@ def test_the_result_says_what_rack_order_saves(k4, text, words):
     assert len(workload.notes) == 1 and all(word in workload.notes[0] for word in words)
 
 
+def test_the_result_says_where_the_bytes_of_a_parameter_server_meet(k4):
+    setting = Setting(k4, 5e6, 1500, 1)
+    assert "one of 1 servers, 10.0% of the 10 nodes" in resolve_workload(
+        "parameterserver:bytes=1MB,ranks=10,servers=1", setting).notes[0]
+    assert "one of 4 servers, 25.0% of the 16 nodes" in resolve_workload("parameterserver:bytes=1MB", setting).notes[0]
+
+
 def test_nothing_is_said_where_there_are_no_racks_to_cross(star16, k4):
     schedule = ring.all_reduce(16, SIZE)
     sum_of_all = Collective("all-reduce", SIZE)
