@@ -121,9 +121,9 @@ class Cores:
         self.here = -1
 
     def divide(self, sources: Sequence[int]) -> list[int]:
-        """A home for each connection: neighbouring source ranks together, equal shares of ranks a core."""
-        ranks = sorted(set(sources))
-        share = {rank: self._usable[place * len(self._usable) // len(ranks)] for place, rank in enumerate(ranks)}
+        """A home for each connection: neighbouring source hosts together, equal shares of hosts a core."""
+        hosts = sorted(set(sources))
+        share = {host: self._usable[place * len(self._usable) // len(hosts)] for place, host in enumerate(hosts)}
         return [share[source] for source in sources]
 
     def go(self, core: int) -> None:
@@ -196,7 +196,9 @@ class TcpTransport:
         self._listeners = list(listening.values())
         self._ports = source_ports(keys, self._seed, self._endpoints)
         self._written = [0] * len(keys)
-        self._home = self._cores.divide([key.src for key in keys])
+        # by host: the ranks of jobs that follow one another on the same hosts would each take one core
+        place = {endpoint: number for number, endpoint in enumerate(dict.fromkeys(self._endpoints))}
+        self._home = self._cores.divide([place[self._endpoints[key.src]] for key in keys])
         expected: dict[tuple[str, int], int] = {}
         for number, key in enumerate(keys):
             out = self._socket(key.src)
