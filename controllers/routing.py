@@ -35,7 +35,7 @@ ROUTINGS: Mapping[str, Routing] = {
                             "every switch", equal_cost, "hash"),
     "flowlet": Routing("flowlet:gap=5ms", "a flow may take another shortest path after a pause of `gap` "
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
-    "spray": Routing("spray", "every packet takes the next of the shortest paths in turn",
+    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn",
                      equal_cost, "spray"),
     "adaptive": Routing("adaptive", "every packet takes the shortest path with the emptiest queue",
                         equal_cost, "least-queue"),
