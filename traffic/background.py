@@ -36,7 +36,7 @@ def resolve_background(text: str, setting: Setting, horizon_s: float) -> Backgro
         raise BadInput(f'--background "{text}": "{wrong}" is not of the form key=value.')
     v = take(Spec(kind, {key.strip(): value.strip() for key, _, value in pairs}), what,
              {"load": _load, "hosts": str, "class": str, "seed": _seed})
-    check_class(what, v.get("class", ""))
+    check_class(what, v.get("class", ""), setting)
     graph = setting.graph
     hosts = numbered_hosts(what, v["hosts"].split("+"), graph) if "hosts" in v else list(range(setting.hosts))
     if len(hosts) < 2:

@@ -13,7 +13,7 @@ from traffic.dag import dag
 from traffic.inflight import InFlight
 from traffic.progress import Progress
 from traffic.records import ConnectionKey, Iteration, Message, Span
-from traffic.schedule import Job, Kind, Op
+from traffic.schedule import PACE, Job, Kind, Op
 from traffic.verify import Verification
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class JobRun:
                 self._unacked = 0
                 self._end_iteration(now)
         else:
-            self._span(number, "compute", self._posted[number], now)
+            if self.dag.ops[number].phase != PACE:
+                self._span(number, "compute", self._posted[number], now)
             self.start(self.state.finish(number), now)
 
     # ---------------------------------------------------------------- operations

@@ -13,9 +13,6 @@ from traffic.setting import Setting, duration
 Resolve = Callable[[str, Setting], Workload]
 """(--workload's text, setting) -> workload"""
 
-CLASSES = ("management", "tensor", "expert", "pipeline", "gradients", "optimizer", "storage", "best-effort")
-"""What bytes can be for (`Op.traffic_class`)."""
-
 
 def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve) -> Workload:
     """The workload of all jobs; BadInput with one sentence where they cannot be together.
@@ -77,10 +74,10 @@ def restricted(graph: Graph, pool: Sequence[int]) -> Graph:
     return replace(graph, hosts=hosts, links=links)
 
 
-def check_class(what: str, name: str) -> None:
-    """Refuse a class of traffic that there is not; '' is none in particular."""
-    if name and name not in CLASSES:
-        raise BadInput(f'{what}: there is no class "{name}"{nearest(name, CLASSES)}.')
+def check_class(what: str, name: str, setting: Setting) -> None:
+    """Refuse a class of traffic that is not in the table of classes; '' is none in particular."""
+    if name and name not in setting.classes:
+        raise BadInput(f'{what}: there is no class "{name}"{nearest(name, setting.classes)}.')
 
 
 def numbered_hosts(what: str, names: Sequence[str], graph: Graph) -> list[int]:
@@ -122,7 +119,7 @@ def _on(pool: Sequence[int], entry: JobEntry, name: str, setting: Setting, resol
         workload = resolve(entry.workload, replace(setting, graph=restricted(setting.graph, pool)))
     except BadInput as error:
         raise BadInput(f"job {name}: {error}") from None
-    check_class(f"job {name}", entry.traffic_class)
+    check_class(f"job {name}", entry.traffic_class, setting)
     if entry.traffic_class:
         workload = _in_class(workload, entry.traffic_class)
     if workload.jobs:

@@ -1,4 +1,5 @@
 """What a person reads after a run. Works on plain data (a summary as in summary.json)."""
+from emulator.report.classes import classes_side_by_side as classes_side_by_side
 from emulator.report.collectives import collectives as collectives
 from emulator.report.heatmap import heatmap as heatmap
 from emulator.report.jobs import background as background

@@ -10,6 +10,7 @@ from emulator.fidelity import Verdict
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.results.background import background
+from emulator.results.classes import classes
 from emulator.results.flows import Flow, background_flows, statistics
 from emulator.results.jobs import jobs
 from emulator.results.network import measured
@@ -20,12 +21,14 @@ SCHEMA = 1
 
 def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[Flow]) -> dict[str, Any]:
     """summary.json, schema 1. Values that a broken-off run does not have are null."""
+    beside = background_flows(plan, outcome)
     return {
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
         "workload": workload(plan, outcome), "jobs": jobs(plan, outcome), "flows": statistics(listed),
-        "background": background(plan, outcome, background_flows(plan, outcome)),
-        **measured(plan, outcome), "projected": projected(plan, outcome),
+        "background": background(plan, outcome, beside),
+        **measured(plan, outcome), "classes": classes(plan, outcome, [*listed, *beside]),
+        "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
         "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
