@@ -10,7 +10,7 @@ from controllers.nexthops import NextHops, equal_cost, spanning_tree
 from controllers.prefixes import aggregate, blocks
 from controllers.scheduling import options as scheduling
 from controllers.scheduling.options import Scheduling
-from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
+from controllers.tables import (FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
 from controllers.valiant import group_minimal, is_dragonfly, spread_over_groups
 from controllers.weights import alike, buckets, weighted
@@ -44,7 +44,7 @@ ROUTINGS: Mapping[str, Routing] = {
                             "every switch", equal_cost, "hash"),
     "flowlet": Routing("flowlet:gap=5ms", "a flow may take another shortest path after a pause of `gap` "
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
-    "spray": Routing("spray", "every packet takes the next of the shortest paths in turn, in proportion to their "
+    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to their "
                               "capacity", equal_cost, "spray", weighs=True),
     "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
                                          "queue; global: the controller moves elephants; both",

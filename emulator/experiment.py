@@ -16,9 +16,12 @@ import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from emulator.job_entry import JobEntry, with_workload_files
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
+JOBS = "jobs"
+"""The workload of an experiment that lists several jobs."""
 
 
 def _text(value: Any) -> str:
@@ -76,7 +79,22 @@ class Experiment(pydantic.BaseModel):
     byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
                                        description="S: message sizes are divided by S")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
+    jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
+    only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
+                                "alone on the fabric of all; or all")
+    background: Text = pydantic.Field("off", description="Poisson flows beside the jobs, SPEC "
+                                      "cdf:NAME,load=…,hosts=…,class=…, or off")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _one_or_several(cls, values: Any) -> Any:
+        """With jobs there is no workload besides; it reads JOBS in what is written down."""
+        if not isinstance(values, dict) or not values.get("jobs"):
+            return values
+        if values.get("workload", JOBS) != JOBS:
+            raise ValueError("and jobs are both given; make the workload one of the jobs")
+        return {**values, "workload": JOBS}
 
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
@@ -109,6 +127,8 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    if not first["loc"] and "both given" in first["msg"]:
+        return f"{where}: workload {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
@@ -162,6 +182,9 @@ def read_file(path: str) -> dict[str, Any]:
     except pydantic.ValidationError as error:
         raise BadInput(_sentence(error, path)) from None
     folder = Path(path).parent
+    if "jobs" in values:
+        values["jobs"] = with_workload_files(
+            values["jobs"], lambda spec: with_file(spec, lambda name: str(folder / name)))
     matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
     for key in FILE_OPTIONS:
         if isinstance(values.get(key), str):
@@ -199,7 +222,7 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     for key in ("reference", "table"):  # `crosstable.py` reads them
         values.pop(key, None)
     for key, listed in matrix.items():
-        if key in ("repeat", "pcap", "events") or key not in _names():
+        if key in ("repeat", "pcap", "events", "jobs") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")

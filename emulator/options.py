@@ -92,6 +92,11 @@ def parser() -> argparse.ArgumentParser:
     add(what, "routing", "NAME")
     add(what, "workload", "SPEC")
     add(what, "switch", "KIND")
+    what.add_argument("--job", metavar="SPEC", action="append", dest="jobs",
+                      help="one of several jobs (give it again for each): a workload, then '; name=… ; "
+                           "start=TIME ; after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
+    add(what, "only", "JOB")
+    add(what, "background", "SPEC")
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
@@ -137,10 +142,12 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     invocation = {key: given.pop(key, default) for key, default in
                   (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
     file = given.pop("experiment", None)
-    if file is None and not {"topology", "workload"} & set(given):
+    if file is None and not {"topology", "workload", "jobs"} & set(given):
         file = default_file
     if "pcap" in given:
         given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
+    if "jobs" in given:
+        given["jobs"] = tuple(given["jobs"])
     given = {option_name(key): value for key, value in given.items()}
     values = read_file(file) if file else {}
     overridden = set(given) & set(values.get("matrix") or {})

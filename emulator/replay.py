@@ -67,7 +67,8 @@ class Replay:
                 time.sleep(max(SAMPLING_LEAD_S, watched_s + LEAST_WATCH_S - time.monotonic()))
             finally:
                 self.session.update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
-            if self.session.outcome.interrupted or self.session.outcome.engine.stuck:
+            seen = self.session.outcome.engine
+            if self.session.outcome.interrupted or seen.stuck or seen.background_open:
                 engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
@@ -109,17 +110,13 @@ class Replay:
 
     def _engine(self) -> Engine:
         plan = self.plan
-        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
+        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.endpoints]
         transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
                                  plan.experiment.seed, netns.entered, plan.dscp_of)
         tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
-        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
-        total = plan.iterations
-
-        def report(iteration: int, done: int, operations: int) -> None:
-            self.progress.update(f"iteration {iteration + 1} of {total}, {100 * done // max(operations, 1)} %")
-
-        return Engine(plan.workload, transport, options, report)
+        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify,
+                                seed=plan.experiment.seed, only=plan.only)
+        return Engine(plan.workload, transport, options, self.progress.update)
 
     def _replay(self, engine: Engine, conductor: Conductor | None) -> None:
         """Run to the end; an interrupt keeps what was seen until then."""
@@ -148,7 +145,7 @@ class Replay:
     def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
         if scheduling_of(self.plan.experiment.routing):
             return ()  # the controller moves flows while they run
-        hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
+        hosts, placement = self.plan.graph.hosts, self.plan.workload.endpoints
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
         sent = self.session.switches.path(a, b, "tcp", *ports)
         return (*(self.fabric.port[name].node for name in sent), b) if sent else ()

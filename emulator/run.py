@@ -32,7 +32,8 @@ from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
-from traffic.load import pairs
+from emulator.traffic_files import write_traffic
+from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
@@ -105,7 +106,7 @@ def _main(argv: list[str]) -> int:
             target.discard()
         elif len(plans) > 1:
             _show(report.comparison(rows))
-            for more in (report.classes_side_by_side(rows), report.spread(rows)):
+            for more in (report.compared(rows), report.classes_side_by_side(rows), report.spread(rows)):
                 if more:
                     _show(more)
             tables = {}
@@ -209,7 +210,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
 def _open_files(plan: Plan) -> int:
     """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
     and a namespace for each host, and Open vSwitch's two for each of its ports."""
-    connections = len(pairs(plan.workload.schedule))
+    connections = len(connections_of(plan.workload))
     ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
     return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
 
@@ -268,6 +269,7 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
+    write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
 

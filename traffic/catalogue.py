@@ -20,7 +20,8 @@ _REPEAT = (("iterations", "measured iterations", "1"), ("warmup", "iterations be
 _SPREAD = (("slices", "messages that a chunk is cut into, so that a step starts before the last ends",
             "1; what passes data on: several, none under 8 frames"),
            ("channels", "connections per pair of ranks, each with its share of the bytes", "1"))
-_PLACEMENT = ("placement", "linear: rank r on host r; random: seeded by --seed", "linear")
+_PLACEMENT = ("placement", "linear: rank r on host r; random: seeded by --seed; rack: ranks fill rack after rack, "
+              "rack:G cuts no group of G; spread: over the racks in turn; file:PATH: a host name a line", "linear")
 _RANKS = (("ranks", "number of ranks, one a host", "all hosts"), _PLACEMENT)
 _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
              ("activation", "bytes per microbatch between two stages, each way",
@@ -34,7 +35,8 @@ def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],
     algorithms = tuple(ALGORITHMS[name])
     return WorkloadHelp(name, meaning, (
         ("algorithm", " | ".join(algorithms), algorithms[0]),
-        ("bytes", size, "auto: an iteration ideally takes 10 s"), *more, *_RANKS, *_SPREAD, *_REPEAT),
+        ("bytes", f"{size}; or several in turn: 64kB+1MB, 64kB..4MB (doubling)",
+         "auto: an iteration ideally takes 10 s"), *more, *_RANKS, *_SPREAD, *_REPEAT),
         f"{name}:{example}")
 
 

@@ -41,12 +41,20 @@ def traffic_matrix(schedule: Schedule) -> numpy.ndarray:
 
 def link_bytes(schedule: Schedule, placement: tuple[int, ...], paths: Paths) -> numpy.ndarray:
     """Payload bytes over each link, shape (largest link index + 1, 2): column 0 a -> b, column 1 b -> a."""
+    between: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (source, destination, _), size_bytes in pairs(schedule).items():
+        a, b = (paths.graph.hosts[placement[rank]].name for rank in (source, destination))
+        between[a, b] += size_bytes
+    return even_split(between, paths)
+
+
+def even_split(between: Mapping[tuple[str, str], float], paths: Paths) -> numpy.ndarray:
+    """Amounts from host to host laid over all shortest paths; shape as of `link_bytes`."""
     graph = paths.graph
     into: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for (source, destination, _), size_bytes in pairs(schedule).items():
-        a, b = (graph.hosts[placement[rank]].name for rank in (source, destination))
+    for (a, b), amount in between.items():
         if a != b:
-            into[b][a] += size_bytes
+            into[b][a] += amount
     load = numpy.zeros(2 * (1 + max((link.index for link in graph.links), default=-1)))
     uneven = len({(link.tier, link.speed) for link in graph.links}) > len({link.tier for link in graph.links})
     for destination, held in into.items():

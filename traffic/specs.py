@@ -6,10 +6,10 @@ from dataclasses import replace
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec
 from topologies.graph import Graph
-from traffic import patterns
+from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
-from traffic.collective_specs import ALGORITHMS, barrier, collective
+from traffic.collective_specs import ALGORITHMS, barrier, collective, servers_of
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
@@ -18,6 +18,7 @@ from traffic.placement import place
 from traffic.schedule import Workload
 from traffic.setting import Setting, count, duration, size, values
 from traffic.sizing import GOAL_S, Figures, job, pattern_bytes, slices_for
+from traffic.sweep import is_sweep, sweep
 
 
 def resolve_workload(text: str, setting: Setting) -> Workload:
@@ -30,7 +31,8 @@ def resolve_workload(text: str, setting: Setting) -> Workload:
         raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
                        "more than zero.")
     workload = _resolve(text.strip(), setting)
-    check_schedule(workload.schedule, setting.hosts)
+    for part in workload.parts:
+        check_schedule(part.workload.schedule, setting.hosts)
     return replace(workload, name=text.strip())
 
 
@@ -47,12 +49,22 @@ def _resolve(text: str, setting: Setting) -> Workload:
         return _pattern(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
     spec = parse_spec(text, "workload")
     if spec.name in ALGORITHMS:
-        return collective(spec, setting)
+        return sweep(spec, lambda one: _noted(one, setting)) if is_sweep(spec) else _noted(spec, setting)
     if spec.name == "barrier":
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
     raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
+
+
+def _noted(spec: Spec, setting: Setting) -> Workload:
+    """A collective, and where its bytes go in its notes: between racks, to servers."""
+    workload = collective(spec, setting)
+    sentence = crossrack.note(workload, setting.graph)
+    if spec.name == "parameterserver":
+        ranks = len(workload.placement)
+        sentence = crossrack.server_note(ranks, servers_of(spec.params, ranks))
+    return replace(workload, notes=(*workload.notes, sentence)) if sentence else workload
 
 
 def _job(spec: Spec, setting: Setting) -> Workload:
@@ -71,7 +83,7 @@ def _job(spec: Spec, setting: Setting) -> Workload:
     replicas = (v["replicas"] or max(1, setting.hosts // stages)) if is_training else 1
     if stages * replicas < 2:
         raise BadInput(f"{what}: one rank has nobody to send to; give it more stages or replicas.")
-    placement = place(v["placement"], stages * replicas, setting.hosts, setting.seed)
+    placement = place(v["placement"], stages * replicas, setting.graph.hosts, setting.seed)
     figures = Figures(v["activation"], v.get("gradient"), v["forward"], v["backward"])
     filled = job(stages, replicas, v["microbatches"], figures, is_training, placement, setting)
     slices = v.get("slices") or slices_for(filled.gradient_bytes // replicas // v["channels"], 4, setting)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput
+from tests.traffic.conftest import star
 from traffic import patterns
 from traffic.collectives import halving_doubling, ring, tree
 from traffic.fluid import expected_share, max_min, messages_by_step
@@ -21,7 +22,7 @@ def pattern(pairs, connections=1):
 
 
 def job(schedule, kind):
-    return Workload(schedule.name, schedule, place(kind, len(schedule.ranks), 16, 0))
+    return Workload(schedule.name, schedule, place(kind, len(schedule.ranks), star(16).hosts, 0))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Patterns, pipelines, training iterations and placements."""
+"""Patterns, pipelines and training iterations."""
 from __future__ import annotations
 
 import numpy
@@ -11,7 +11,6 @@ from traffic import patterns
 from traffic.check import check_schedule
 from traffic.interpret import interpret
 from traffic.pipeline import BACKWARD, FORWARD, order_1f1b, pipeline
-from traffic.placement import place
 from traffic.schedule import Kind
 from traffic.training import rank_of, training
 
@@ -132,19 +131,3 @@ def test_pipeline_arguments(arguments):
 def test_training_arguments():
     with pytest.raises(BadInput, match="replicas=0"):
         training(2, 0, 1, 1, 1, 0.1, 0.1)
-
-
-@given(ranks=st.integers(1, 20), spare=st.integers(0, 9), seed=st.integers(0, 99))
-def test_placement_gives_each_rank_a_host_of_its_own(ranks, spare, seed):
-    hosts = ranks + spare
-    chosen = place("random", ranks, hosts, seed)
-    assert len(set(chosen)) == ranks and all(0 <= host < hosts for host in chosen)
-    assert chosen == place("random", ranks, hosts, seed)
-    assert place("linear", ranks, hosts, seed) == tuple(range(ranks))
-
-
-def test_placement_refusals():
-    with pytest.raises(BadInput, match='did you mean "random"'):
-        place("randm", 2, 4, 0)
-    with pytest.raises(BadInput, match="5 ranks do not fit on 4 hosts"):
-        place("linear", 5, 4, 0)

@@ -97,7 +97,7 @@ def test_busiest_link(k4, oversubscribed):
 
 def test_a_linear_ring_loads_each_uplink_once(k4):
     schedule = ring.all_reduce(16, 16_000)
-    loads = load.link_bytes(schedule, place("linear", 16, 16, 0), Paths(k4))
+    loads = load.link_bytes(schedule, place("linear", 16, k4.hosts, 0), Paths(k4))
     assert loads.max() == pytest.approx(2 * 15 * 1000)
     tiers = load.tier_bytes(loads, k4)
     assert tiers["aggregation-core"] == pytest.approx(4 * 2 * 2 * 15 * 1000)  # 4 pods' borders, up and down
@@ -105,7 +105,7 @@ def test_a_linear_ring_loads_each_uplink_once(k4):
 
 def test_128_ranks_on_k8(k8):
     schedule = ring.all_reduce(128, 128_000)
-    loads = load.link_bytes(schedule, place("random", 128, 128, 1), Paths(k8))
+    loads = load.link_bytes(schedule, place("random", 128, k8.hosts, 1), Paths(k8))
     assert load.tier_bytes(loads, k8)["host-edge"] == pytest.approx(2 * schedule.bytes_sent)
 
 
