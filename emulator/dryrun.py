@@ -7,6 +7,7 @@ from rich.console import Group
 
 from emulator.capacity import BUSY_LIMIT
 from emulator.plan import Plan
+from emulator.report.scale import scale
 from emulator.report.tables import percent, table
 from emulator.units import show_rate, show_size, show_time
 
@@ -23,7 +24,7 @@ def headline(plan: Plan) -> str:
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
+    return Group(first, "", _times(plan), *scale(plan.workload.target), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
                  _capacity(plan))
 
 

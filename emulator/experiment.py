@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 import yaml
@@ -38,6 +38,8 @@ def _number(value: Any) -> Any:
 Text = Annotated[str, pydantic.BeforeValidator(_text)]
 Whole = Annotated[int, pydantic.BeforeValidator(_number)]
 Number = Annotated[float, pydantic.BeforeValidator(_number)]
+Scaling = Annotated[float, pydantic.BeforeValidator(_number), pydantic.Field(ge=1, le=1e9)]
+Auto = Annotated[Scaling | Literal["auto"], pydantic.Field(union_mode="left_to_right")]
 
 
 class Experiment(pydantic.BaseModel):
@@ -58,16 +60,20 @@ class Experiment(pydantic.BaseModel):
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
-    dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
-                                     "times in the workload are multiplied by K")
-    byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
-                                       description="S: message sizes are divided by S")
+    dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the workload are "
+                                    "multiplied by K; auto: target-rate / rate where one is given or the workload "
+                                    "is an llm job, else 1")
+    byte_scale: Auto = pydantic.Field("auto", alias="byte-scale",
+                                      description="S: message sizes are divided by S (and an llm job's times); auto: "
+                                      "an iteration of an llm job takes about 12 s; 1 for all else")
+    target_rate: Text = pydantic.Field("auto", alias="target-rate",
+                                       description="rate of a network card of the real cluster, such as 400gbit")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
 
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
-_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
 FILE_OPTIONS = ("topology", "workload")
 
 

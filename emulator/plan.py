@@ -16,6 +16,7 @@ from emulator.errors import BadInput
 from emulator.experiment import FILE_OPTIONS, Experiment, with_file
 from emulator.fabric.pcap import check_ports
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
+from emulator.scaling import scaled, scaling
 from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
@@ -98,6 +99,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
                 experiment.pcap)
     paths = Paths(graph)
     workload, wire = _workload(experiment, graph, paths, switch, datapath)
+    experiment = scaled(experiment, workload, wire.rate_bps)
     check_schedule(workload.schedule, len(graph.hosts))
     perfect = ideal(workload, paths, wire)
     iterations = workload.warmup + workload.iterations
@@ -117,7 +119,7 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
 
     def at(rate_bps: float) -> Workload:
         return resolve_workload(experiment.workload, Setting(
-            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale))
+            graph, rate_bps, experiment.mtu, experiment.seed, **scaling(experiment, rate_bps)))
 
     if experiment.rate == "auto":
         rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from traffic.target import Target
+
 
 class Kind(enum.Enum):
     SEND = "send"
@@ -82,7 +84,8 @@ class Workload:
 
     placement[r] is the index of the host that carries rank r. `iterations` counts the measured
     ones; `warmup` iterations run before them and are not counted. `notes` are sentences for the
-    user on what of the input was left out or stands for something else.
+    user on what of the input was left out or stands for something else. `target` is the real job
+    that it stands for, where bytes, rates and times were scaled together.
     """
 
     name: str
@@ -92,3 +95,4 @@ class Workload:
     warmup: int = 0
     collective: Collective | None = None
     notes: tuple[str, ...] = ()
+    target: Target | None = None

@@ -12,6 +12,8 @@ from traffic.collective_specs import ALGORITHMS, barrier, collective
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
+from traffic.llm.files import read_job
+from traffic.llm.specs import llm
 from traffic.placement import place
 from traffic.schedule import Workload
 from traffic.setting import Setting, count, duration, size, values
@@ -43,13 +45,20 @@ def _resolve(text: str, setting: Setting) -> Workload:
         rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
                         for item in rest.split(","))
         return _pattern(parse_spec(f"{name}:{rest}", "workload"), setting)
-    spec = parse_spec(text, "workload")
+    if name in ("job", text) and text.startswith(("job:", "job ")):
+        return _spec(read_job(text[len("job "):].strip()), setting)
+    return _spec(parse_spec(text, "workload"), setting)
+
+
+def _spec(spec: Spec, setting: Setting) -> Workload:
     if spec.name in ALGORITHMS:
         return collective(spec, setting)
     if spec.name == "barrier":
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
+    if spec.name == "llm":
+        return llm(spec, setting)
     raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
 
 
