@@ -212,7 +212,8 @@ class Engine:
         self._start_all(self.state.finish(number), now)
 
     def _span(self, number: int, kind: str, op, start: float, end: float) -> None:
-        self._spans.append(Span(self._current, self.dag.rank[number], kind, op.phase, op.step, start, end))
+        self._spans.append(Span(self._current, self.dag.rank[number], kind, op.phase, op.step, start, end,
+                                op.traffic_class))
 
     def _issue(self, number: int, now: float) -> list[int]:
         op = self.dag.ops[number]

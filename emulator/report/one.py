@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report.job import job
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -138,6 +139,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    parts += job(summary)
     listed = _flows(flows)
     if listed:
         parts.append(listed)

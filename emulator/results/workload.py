@@ -11,6 +11,7 @@ import numpy
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.job import broken_down, projected_job
 from emulator.steptime import iteration_times
 from traffic.formulas import algbw_bps, busbw_bps
 from traffic.load import pairs
@@ -35,6 +36,7 @@ def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "goodput_bps": goodput, "host_links_bps": wire_bps,
         "host_links_share": goodput / wire_bps if goodput is not None and wire_bps else None,
         "iterations": [asdict(t) for t in iteration_times(engine.spans, engine.iterations, ranks)] if engine else [],
+        "breakdown": broken_down(plan, outcome),
         "bytes_sent": w.schedule.bytes_sent * plan.iterations,
         "bytes_received": engine.bytes_received if engine else 0,
         "verified": bool(engine and engine.verified), "checksum_errors": engine.checksum_errors if engine else 0,
@@ -74,6 +76,8 @@ def projected(plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
     delayed acknowledgements, CPU time per packet.
     """
     k, w = plan.experiment.dilation, workload(plan, outcome)
+    if plan.workload.target:
+        return projected_job(plan, outcome, plan.workload.target, w["completion_s"])
     if k == 1:
         return None
     completion = w["completion_s"]

@@ -1,0 +1,51 @@
+"""The parts of a training iteration, and the iteration on the real cluster."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+
+from emulator.report.tables import percent, table
+from emulator.units import show_rate, show_time
+
+Summary = Mapping[str, Any]
+
+
+def job(summary: Summary) -> list[Table]:
+    """The blocks of a job; none where nothing was computed."""
+    parts = summary["workload"].get("breakdown")
+    if not parts:
+        return []
+    made = [_parts(parts[0], summary["workload"]["iterations"][0]["time_s"])]
+    projected = summary["projected"]
+    if projected and "mfu" in projected and projected["completion_s"]:
+        made.append(_projected(projected))
+    return made
+
+
+def _parts(part: Mapping[str, Any], time_s: float) -> Table:
+    made = table("Where the first measured iteration goes (mean over ranks; classes may overlap)", "", "time",
+                 "of the iteration")
+    for name, value in part["compute_s"].items():
+        made.add_row(f"computing, {name}", show_time(value), percent(value / time_s))
+    for name, value in part["exposed_s"].items():
+        made.add_row(f"exposed communication, {name}", show_time(value), percent(value / time_s))
+    made.add_row("waiting for other ranks", show_time(part["idle_s"]), percent(part["idle_s"] / time_s))
+    if part["bubble"] is not None:
+        ideal = "" if part["ideal_bubble"] is None else f", {percent(part['ideal_bubble'])} if transfers took no time"
+        made.add_row(f"pipeline bubble (of the time to the last backward pass{ideal})", "", percent(part["bubble"]))
+    return made
+
+
+def _projected(p: Mapping[str, Any]) -> Table:
+    made = table(f"On the real cluster ({show_rate(p['rate_bps'])} network cards): rates x {p['dilation']:.6g}, bytes x "
+                 f"{p['byte_scale']:.6g}, times / {p['time_scale']:.4g}", "", "measured", "ideal")
+    made.add_row("iteration", show_time(p["completion_s"]), show_time(p["ideal_s"]))
+    for what, key in (("computing", "compute_s"), ("exposed communication", "exposed_s")):
+        for name, value in p[key].items():
+            made.add_row(f"  {what}, {name}", show_time(value), "")
+    made.add_row("  waiting for other ranks", show_time(p["idle_s"]), "")
+    made.add_row("tokens a second", f"{p['tokens_per_s']:.4g}", "")
+    made.add_row("model FLOPs utilisation", percent(p["mfu"]), percent(p["ideal_mfu"]))
+    return made

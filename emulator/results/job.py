@@ -1,0 +1,45 @@
+"""A training job's iteration in parts, and the same in the seconds of the real cluster."""
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from emulator.breakdown import Breakdown, breakdowns
+from emulator.outcome import Outcome
+from emulator.plan import Plan
+from traffic.target import Target
+
+
+def broken_down(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
+    """Of each measured iteration that computes: `compute_s` by phase, `exposed_s` by traffic class,
+    `idle_s`, `bubble` and `ideal_bubble` (null where there is no pipeline to tell)."""
+    target = plan.workload.target
+    return [{**asdict(each), "ideal_bubble": target.ideal_bubble if target else None}
+            for each in _parts(plan, outcome) if each.compute_s]
+
+
+def projected_job(plan: Plan, outcome: Outcome, target: Target, completion_s: float | None) -> dict[str, Any]:
+    """The mean iteration divided by K / S, and what it says of the real cluster: tokens a second and
+    model FLOPs utilisation, of a run and of the ideal one."""
+    parts = _parts(plan, outcome)
+    scale = target.time_scale
+    real_s, ideal_s = completion_s and completion_s / scale, plan.ideal.ideal_s / scale
+    return {
+        "dilation": target.dilation, "byte_scale": target.byte_scale, "time_scale": scale,
+        "rate_bps": target.rate_bps, "completion_s": real_s, "ideal_s": ideal_s,
+        "compute_s": {name: value / scale for name, value in _mean(parts, "compute_s").items()},
+        "exposed_s": {name: value / scale for name, value in _mean(parts, "exposed_s").items()},
+        "idle_s": sum(each.idle_s for each in parts) / len(parts) / scale if parts else None,
+        "tokens_per_s": target.tokens / real_s if real_s else None,
+        "mfu": target.mfu(completion_s) if completion_s else None, "ideal_mfu": target.mfu(plan.ideal.ideal_s),
+        "not_scaled": list(target.lost)}
+
+
+def _parts(plan: Plan, outcome: Outcome) -> list[Breakdown]:
+    engine = outcome.engine
+    return breakdowns(engine.spans, engine.iterations, len(plan.workload.schedule.ranks)) if engine else []
+
+
+def _mean(parts: list[Breakdown], field: str) -> dict[str, float]:
+    names = {name for each in parts for name in getattr(each, field)}
+    return {name: sum(getattr(each, field).get(name, 0.0) for each in parts) / len(parts) for name in sorted(names)}
