@@ -16,6 +16,7 @@ import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from traffic.importers.strict_yaml import Loader
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
@@ -87,7 +88,8 @@ class ExperimentFile(Experiment):
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    # of a value that may be of two kinds, pydantic names the kind as well
+    name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
@@ -103,19 +105,6 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
         raise BadInput(_sentence(error, where)) from None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as safe_load reads it, but a key that is given twice is refused instead of dropped."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f'"{key.value}" is given twice', problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_file(path: str) -> dict[str, Any]:
     """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
 
@@ -123,7 +112,7 @@ def read_file(path: str) -> dict[str, Any]:
     """
     text = "\n".join(read_lines(path, "an experiment file"))
     try:
-        values = yaml.load(text, _Loader)
+        values = yaml.load(text, Loader)
     except RecursionError:
         raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
     except yaml.YAMLError as error:

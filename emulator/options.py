@@ -31,7 +31,7 @@ class Invocation:
     quiet: bool
 
 
-def _scaling(text: str) -> float | str:
+def number_or_auto(text: str) -> float | str:
     return text if text == "auto" else float(text)
 
 
@@ -101,8 +101,8 @@ def parser() -> argparse.ArgumentParser:
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
     add(scale, "target-rate", "RATE")
-    add(scale, "dilation", "K", _scaling)
-    add(scale, "byte-scale", "S", _scaling)
+    add(scale, "dilation", "K", number_or_auto)
+    add(scale, "byte-scale", "S", number_or_auto)
     how = made.add_argument_group("how it runs")
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)

@@ -63,7 +63,7 @@ class Scheme:
             keep = numpy.sort(numpy.argpartition(-abs(values), self.kept(len(values)) - 1)[:self.kept(len(values))])
             scale = SCALE.type(abs(values[keep]).max())
             return (scale.tobytes() + keep.astype("<u4").tobytes()
-                    + (values[keep] / (scale or 1)).astype("<f2").tobytes())
+                    + (values[keep] / (float(scale) or 1.0)).astype("<f2").tobytes())
         if self.kind == "int8":
             scales = _block_scales(values)
             steps = 127 * values / numpy.repeat(numpy.where(scales, scales, 1), INT8_BLOCK)[:len(values)]
@@ -84,7 +84,8 @@ class Scheme:
         if self.kind == "topk":
             kept = self.kept(values)
             made = numpy.zeros(values)
-            made[numpy.frombuffer(data, "<u4", kept, 4)] = scale * numpy.frombuffer(data, "<f2", kept, 4 + 4 * kept)
+            shares = numpy.frombuffer(data, "<f2", kept, 4 + 4 * kept).astype(float)  # half floats would overflow
+            made[numpy.frombuffer(data, "<u4", kept, 4)] = scale * shares
             return made
         signs = numpy.unpackbits(numpy.frombuffer(data, "u1", offset=4), count=values)
         return scale * (2.0 * signs - 1.0)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traffic.llm.job import LlmJob
+from emulator.errors import BadInput
+from traffic.llm.job import WHAT, LlmJob
 from traffic.llm.volumes import expert_bytes, gradient_buckets, gradient_params, tensor_bytes
 
 MOST_BLOCKS = 8
 MOST_MESSAGES = 16_000
 """Of an iteration: what the engine sends in 10 s without keeping a core busy."""
-LEAST_FRAMES = 2
-"""A merged message has at least so many full frames, where the iteration has the bytes."""
+TOO_MANY_MESSAGES = 100_000
+LEAST_FRAMES = 12
+"""What a rank sends at a time has at least so many full frames, where the iteration has the bytes: a link
+that was idle sends its burst, 3 frames, in no time, and a sum of 6 frames would look half as long."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,25 @@ def choose_cut(job: LlmJob, byte_scale: float, frame_payload_bytes: int, blocks:
     if blocks is None:
         blocks = max((n for n in range(1, min(layers, MOST_BLOCKS) + 1)
                       if not layers % n and _fine(job, n, least_bytes)), default=1)
-    copies = job.dp if gradient_params(job, False) else job.dp // job.ep
-    chunk_bytes = gradient_params(job, False) * job.element_bytes / max(1, copies)
-    fitting = max(1, int(chunk_bytes / least_bytes))
-    return Cut(blocks, min(blocks, gradient_buckets(job), fitting))
+    elif layers % blocks:
+        raise BadInput(f"{WHAT}: blocks={blocks} does not divide the {layers} layers of a stage.")
+    reduced_bytes = 2 * gradient_params(job, False) * job.element_bytes * (job.dp - 1) / job.dp
+    fitting = max(1, int(reduced_bytes / least_bytes))
+    cut = Cut(blocks, min(blocks, gradient_buckets(job), fitting))
+    if messages(job, cut) > TOO_MANY_MESSAGES:
+        raise BadInput(f"{WHAT}: an iteration would have about {messages(job, cut)} messages, and one engine cannot "
+                       f"drive more than {TOO_MANY_MESSAGES}; use fewer microbatches, blocks or ranks"
+                       f"{', or a lower zero' if job.zero > 1 else ''}.")
+    return cut
 
 
 def _fine(job: LlmJob, blocks: int, least_bytes: float) -> bool:
-    """No message of a block gets too small, nor their number too large."""
+    """Not too little is sent at a time in a block, nor are the messages too many."""
     layers = job.chunk_layers / blocks
-    if not job.nvlink and job.tp > 1 and layers * tensor_bytes(job, False) / job.tp < least_bytes:
-        return False
-    if job.ep > 1 and layers * expert_bytes(job, False) / job.ep < least_bytes:
+    if not job.nvlink and job.tp > 1:
+        if layers * tensor_bytes(job, False) * 2 * (job.tp - 1) / job.tp < least_bytes:
+            return False
+    if job.ep > 1 and layers * expert_bytes(job, False) * (job.ep - 1) / job.ep < least_bytes:
         return False
     return messages(job, Cut(blocks, min(blocks, gradient_buckets(job)))) <= MOST_MESSAGES
 

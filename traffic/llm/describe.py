@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from emulator.units import show_rate, show_size, show_time
-from traffic.llm.cut import Cut, messages
+from traffic.llm.cut import Cut
 from traffic.llm.job import LlmJob
 from traffic.llm.layout import Layout
 from traffic.llm.scale import Scale
@@ -13,12 +13,13 @@ from traffic.schedule import Kind, Workload
 from traffic.target import Target
 
 
-def target_of(job: LlmJob, layout: Layout, cut: Cut, scale: Scale, rate_bps: float, workload: Workload) -> Target:
+def target_of(job: LlmJob, layout: Layout, cut: Cut, scale: Scale, rate_bps: float, burst_bytes: int,
+              workload: Workload) -> Target:
     """What the scaled workload stands for."""
     return Target(
         rate_bps, scale.dilation, scale.byte_scale, job.pp, job.microbatches, job.interleave, job.accelerators,
         job.flops, job.tokens * job.model.training_flops, job.tokens, _rows(job, layout, scale, rate_bps, workload),
-        _kept(scale), _lost(job, cut, scale))
+        _kept(scale), _lost(job, cut, scale, burst_bytes))
 
 
 def _rows(job: LlmJob, layout: Layout, scale: Scale, rate_bps: float, workload: Workload
@@ -62,11 +63,15 @@ def _kept(scale: Scale) -> tuple[str, ...]:
             "overlaps what, the pipeline's bubble and each link's share of the bytes are those of the real job",)
 
 
-def _lost(job: LlmJob, cut: Cut, scale: Scale) -> tuple[str, ...]:
+def _lost(job: LlmJob, cut: Cut, scale: Scale, burst_bytes: int) -> tuple[str, ...]:
+    handed_on = scale.size_bytes(pipeline_bytes(job))
     merged = job.chunk_layers // cut.blocks
     lost = [f"a message has 1/{scale.byte_scale:.4g} of its packets: what a window, a burst or a buffer does within a "
             "message is not the real job's",
             "the kernel's 200 ms least retransmission timeout and delayed acknowledgements are not stretched"]
+    if job.pp > 1 and handed_on < burst_bytes:
+        lost.append(f"an activation of {show_size(handed_on)} is less than the {show_size(burst_bytes)} that an idle link "
+                    "sends at once, so that it takes only the path's delay")
     if merged > 1:
         lost.append(f"{merged} layers stand merged as one block (one computation, one sum with the bytes of all)")
     real = gradient_buckets(job)

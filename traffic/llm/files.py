@@ -5,6 +5,7 @@ import yaml
 
 from emulator.errors import BadInput
 from emulator.specs import Spec
+from traffic.importers.strict_yaml import Loader
 from traffic.importers.text import read_lines
 
 
@@ -16,7 +17,7 @@ def read_job(path: str) -> Spec:
     if not path:
         raise BadInput("workload job needs a file: job:FILE.yaml.")
     try:
-        read = yaml.safe_load("\n".join(read_lines(path, "a job file")))
+        read = yaml.load("\n".join(read_lines(path, "a job file")), Loader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}" if mark else ""

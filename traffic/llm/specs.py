@@ -9,7 +9,7 @@ from emulator.specs import Spec
 from emulator.units import parse_rate, parse_size, parse_time
 from traffic.compression import parse_scheme
 from traffic.ideal import bounds_s
-from traffic.llm.cut import Cut, choose_cut, messages
+from traffic.llm.cut import Cut, choose_cut
 from traffic.llm.describe import target_of
 from traffic.llm.job import DTYPES, WHAT, LlmJob, check_job
 from traffic.llm.layout import ORDERS, Layout
@@ -49,7 +49,7 @@ def llm(spec: Spec, setting: Setting) -> Workload:
         trial, _, _ = at(byte_scale)
         byte_scale = rounded(byte_scale * max(bounds_s(trial, setting.paths, setting.wire)) / GOAL_S)
     workload, scale, cut = at(byte_scale)
-    target = target_of(job, layout, cut, scale, setting.rate_bps * dilation, workload)
+    target = target_of(job, layout, cut, scale, setting.rate_bps * dilation, setting.wire.burst_bytes, workload)
     return Workload(workload.name, workload.schedule, placement, workload.iterations, workload.warmup,
                     target=target)
 
