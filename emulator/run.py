@@ -95,9 +95,8 @@ def _main(argv: list[str]) -> int:
                 break
         if len(plans) > 1:
             _show(report.comparison(rows))
-            over_seeds = report.spread(rows)
-            if over_seeds:
-                _show(over_seeds)
+            for table in filter(None, (report.jobs(rows), report.spread(rows))):
+                _show(table)
             target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status

@@ -1,12 +1,13 @@
 """The parts of a training iteration, and the iteration on the real cluster."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 from rich.table import Table
 
-from emulator.report.tables import percent, table
+from emulator.report.tables import percent, seconds, table
 from emulator.units import show_rate, show_time
 
 Summary = Mapping[str, Any]
@@ -22,6 +23,24 @@ def job(summary: Summary) -> list[Table]:
     if projected and "mfu" in projected and projected["completion_s"]:
         made.append(_projected(projected))
     return made
+
+
+def jobs(rows: Sequence[tuple[str, Summary]]) -> Table | None:
+    """One line a run that computes: its mean iteration in parts, in the real cluster's seconds where it stands
+    for one. None where no run does, or only one."""
+    made = table("Iterations of all runs", "run", "time", "on the real cluster", "computing", "exposed communication",
+                 "network share", "bubble", "MFU")
+    for label, s in rows:
+        iterations, parts, projected = s["workload"]["iterations"], s["workload"].get("breakdown"), s["projected"] or {}
+        if not parts:
+            continue
+        mean_of = {key: mean(i[key] for i in iterations) for key in iterations[0]}
+        bubbles = [part["bubble"] for part in parts if part["bubble"] is not None]
+        made.add_row(label, show_time(mean_of["time_s"]), seconds(projected.get("completion_s")),
+                     show_time(mean_of["compute_s"]), show_time(mean_of["exposed_comm_s"]),
+                     percent(mean_of["network_share"]), percent(mean(bubbles) if bubbles else None),
+                     percent(projected.get("mfu")))
+    return made if made.row_count > 1 else None
 
 
 def _parts(part: Mapping[str, Any], time_s: float) -> Table:

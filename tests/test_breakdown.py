@@ -1,0 +1,99 @@
+"""An iteration in parts, from spans made by hand and from a job's plan; its report; a real run."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from emulator import report
+from emulator.breakdown import breakdowns
+from emulator.fidelity import judge
+from emulator.observe import observe
+from emulator.plan import resolve
+from emulator.results import summarise
+from tests.commands import measure, rows
+from tests.outcomes import outcome, plan
+from tests.test_report import text_of
+from traffic.records import Iteration, Span
+from traffic.schedule import Kind
+
+JOB = "llm:layers=8,hidden=1024,seq=1024,dp=2,pp=2"
+
+
+def test_parts_are_told_apart_by_phase_and_class():
+    spans = [Span(0, 0, "compute", "forward", 0, 0.0, 1.0), Span(0, 0, "compute", "backward", 0, 2.0, 4.0),
+             Span(0, 0, "recv", "x", 0, 0.5, 2.5, "pipeline"), Span(0, 0, "send", "y", 0, 4.0, 6.0, "gradients"),
+             Span(0, 0, "send", "y", 0, 5.0, 7.0, "gradients"), Span(0, 1, "recv", "z", 0, 3.0, 4.0, "tensor"),
+             Span(0, 1, "compute", "optimizer", 0, 7.0, 9.0), Span(1, 1, "compute", "forward", 0, 20.0, 21.0)]
+    (only,) = breakdowns(spans, [Iteration(0, True, 0, 10), Iteration(1, False, 20, 21)], ranks=2)
+    assert only.compute_s == {"backward": 1.0, "forward": 0.5, "optimizer": 1.0}
+    assert only.exposed_s == {"gradients": 1.5, "pipeline": 0.5, "tensor": 0.5}
+    assert only.idle_s == ((10 - 7) + (10 - 1 - 2)) / 2
+    assert only.bubble == pytest.approx(1 - (3 + 1) / 2 / 4)  # until 4 s: rank 0 computes 3 s, rank 1 sums 1 s
+
+
+def test_no_bubble_without_a_backward_pass():
+    (only,) = breakdowns([Span(0, 0, "compute", "forward", 0, 0.0, 1.0)], [Iteration(0, True, 0, 2)], ranks=1)
+    assert only.bubble is None and only.idle_s == 1
+
+
+def finished(**values: object) -> tuple:
+    """(plan, outcome) of a job whose computations end as the simulation says."""
+    made = plan(workload=JOB, **values)
+    brought = outcome(made)
+    ends = made.ideal.simulated.end_s
+    for index, iteration in enumerate(brought.engine.iterations):
+        for rank, ops in enumerate(made.workload.schedule.ranks):
+            for op, end_s in zip(ops, ends[rank]):
+                if op.kind is Kind.COMPUTE and op.duration_s:
+                    until_s = iteration.start_s + end_s
+                    brought.engine.spans.append(Span(index, rank, "compute", op.phase, op.step,
+                                                     until_s - op.duration_s, until_s))
+        brought.engine.iterations[index] = replace(iteration, end_s=iteration.start_s + made.ideal.ideal_s)
+    return made, brought
+
+
+def test_a_job_is_projected_to_its_real_cluster():
+    made, brought = finished()
+    said = summarise(made, brought, judge(observe(made, brought)), [])
+    work, real, target = said["workload"], said["projected"], made.workload.target
+    assert said["experiment"]["dilation"] == target.dilation == 400e9 / 5e6
+    assert real["completion_s"] == pytest.approx(work["completion_s"] * target.byte_scale / target.dilation)
+    (part,) = work["breakdown"]
+    assert part["ideal_bubble"] == pytest.approx(1 / 9)
+    assert real["compute_s"]["forward"] == pytest.approx(part["compute_s"]["forward"] / target.time_scale)
+    tokens = 2 * 8 * 1024
+    assert real["tokens_per_s"] == pytest.approx(tokens / real["completion_s"])
+    assert real["mfu"] == pytest.approx(target.model_flops / (real["completion_s"] * 4 * 989e12))
+    shown = text_of(report.result(said, [], "out"))
+    for words in ("computing, backward", "exposed communication, gradients", "On the real cluster (400 Gb/s",
+                  "model FLOPs utilisation", "pipeline bubble"):
+        assert words in shown
+    compared = text_of(report.jobs([("a", said), ("b", said)]))
+    assert "a " in compared and "MFU" in compared and report.jobs([("a", said)]) is None
+
+
+def test_a_resolved_job_is_the_same_job_again():
+    made = plan(workload=JOB)
+    again = resolve("", made.resolved, "ovs", "netdev")
+    assert again.workload.schedule == made.workload.schedule and again.workload.target == made.workload.target
+
+
+@pytest.mark.root
+def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path):
+    """A pipeline with small transfers: its bubble is the formula's; every class sends what was planned."""
+    job = f"{JOB},microbatches=4,forward=200ms,backward=400ms,optimizer=10ms,blocks=1"
+    said = measure(tmp_path / "out", "--topology", "star:hosts=4", "--rate", "20mbit", "--workload", job, "--byte-scale",
+                   "20000", "--target-rate", "400gbit", "--verify")
+    (part,), real = said["workload"]["breakdown"], said["projected"]
+    assert part["bubble"] == pytest.approx(1 / 5, rel=0.05), part
+    assert real["completion_s"] == pytest.approx(said["workload"]["completion_s"])
+    assert real["compute_s"]["forward"] == pytest.approx(4 * 0.2, rel=0.05)
+    sent: dict[str, int] = {}
+    for row in rows(tmp_path / "out" / "flows.csv"):
+        if row["measured"] == "True":
+            sent[row["traffic_class"]] = sent.get(row["traffic_class"], 0) + int(row["bytes"])
+    assert sent["pipeline"] == 4 * 8 * round(1024 * 1024 * 2 / 20000)
+    params = 8 * 12 * 1024**2 + 2 * 32000 * 1024
+    assert sent["gradients"] == pytest.approx(4 * params / 2 * 2 / 20000, rel=0.001)
+    assert said["workload"]["wrong_values"] == said["workload"]["checksum_errors"] == 0
