@@ -101,7 +101,7 @@ class Gradients:
 
     def spread_parameters(self, stage: int, updated: dict[int, int]) -> None:
         """After the update of ZeRO-1 and -2: everybody gets the parameters that others own."""
-        self.program.traffic_class = "optimizer"
+        self.program.traffic_class = "parameters"
         for bucket in self.buckets:
             for group in self.groups(stage, bucket):
                 for rank in group:
