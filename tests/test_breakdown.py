@@ -83,8 +83,8 @@ def test_a_resolved_job_is_the_same_job_again():
 def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path):
     """A pipeline with small transfers: its bubble is the formula's; every class sends what was planned."""
     job = f"{JOB},microbatches=4,forward=200ms,backward=400ms,optimizer=10ms,blocks=1"
-    said = measure(tmp_path / "out", "--topology", "star:hosts=4", "--rate", "20mbit", "--workload", job, "--byte-scale",
-                   "20000", "--target-rate", "400gbit", "--verify")
+    said = measure(tmp_path / "out", "--topology", "star:hosts=4", "--rate", "10mbit", "--workload", job, "--byte-scale",
+                   "40000", "--target-rate", "400gbit", "--verify")
     (part,), real = said["workload"]["breakdown"], said["projected"]
     assert part["bubble"] == pytest.approx(1 / 5, rel=0.05), part
     assert real["completion_s"] == pytest.approx(said["workload"]["completion_s"])
@@ -93,7 +93,7 @@ def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path)
     for row in rows(tmp_path / "out" / "flows.csv"):
         if row["measured"] == "True":
             sent[row["traffic_class"]] = sent.get(row["traffic_class"], 0) + int(row["bytes"])
-    assert sent["pipeline"] == 4 * 8 * round(1024 * 1024 * 2 / 20000)
+    assert sent["pipeline"] == 2 * 2 * 4 * round(1024 * 1024 * 2 / 40000)
     params = 8 * 12 * 1024**2 + 2 * 32000 * 1024
-    assert sent["gradients"] == pytest.approx(4 * params / 2 * 2 / 20000, rel=0.001)
+    assert sent["gradients"] == pytest.approx(4 * params / 2 * 2 / 40000, rel=0.001)
     assert said["workload"]["wrong_values"] == said["workload"]["checksum_errors"] == 0

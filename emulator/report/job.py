@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from emulator.report.tables import percent, seconds, table
-from emulator.units import show_rate, show_time
+from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
 
@@ -45,15 +45,16 @@ def jobs(rows: Sequence[tuple[str, Summary]]) -> Table | None:
 
 def _parts(part: Mapping[str, Any], time_s: float) -> Table:
     made = table("Where the first measured iteration goes (mean over ranks; classes may overlap)", "", "time",
-                 "of the iteration")
+                 "of the iteration", "sent by all ranks")
     for name, value in part["compute_s"].items():
-        made.add_row(f"computing, {name}", show_time(value), percent(value / time_s))
+        made.add_row(f"computing, {name}", show_time(value), percent(value / time_s), "")
     for name, value in part["exposed_s"].items():
-        made.add_row(f"exposed communication, {name}", show_time(value), percent(value / time_s))
-    made.add_row("waiting for other ranks", show_time(part["idle_s"]), percent(part["idle_s"] / time_s))
+        made.add_row(f"exposed communication, {name}", show_time(value), percent(value / time_s),
+                     show_size(part["bytes_sent"].get(name, 0)))
+    made.add_row("waiting for other ranks", show_time(part["idle_s"]), percent(part["idle_s"] / time_s), "")
     if part["bubble"] is not None:
         ideal = "" if part["ideal_bubble"] is None else f", {percent(part['ideal_bubble'])} if transfers took no time"
-        made.add_row(f"pipeline bubble (of the time to the last backward pass{ideal})", "", percent(part["bubble"]))
+        made.add_row(f"pipeline bubble (of the time to the last backward pass{ideal})", "", percent(part["bubble"]), "")
     return made
 
 

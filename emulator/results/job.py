@@ -1,21 +1,35 @@
 """A training job's iteration in parts, and the same in the seconds of the real cluster."""
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import asdict
 from typing import Any
 
-from emulator.breakdown import Breakdown, breakdowns
+from emulator.breakdown import UNNAMED, Breakdown, breakdowns
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from traffic.target import Target
 
 
 def broken_down(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
-    """Of each measured iteration that computes: `compute_s` by phase, `exposed_s` by traffic class,
-    `idle_s`, `bubble` and `ideal_bubble` (null where there is no pipeline to tell)."""
-    target = plan.workload.target
-    return [{**asdict(each), "ideal_bubble": target.ideal_bubble if target else None}
-            for each in _parts(plan, outcome) if each.compute_s]
+    """Of each measured iteration that computes: `compute_s` by phase, `exposed_s` and `bytes_sent` (payload of
+    all ranks) by traffic class, `idle_s`, `bubble` and `ideal_bubble` (null where no pipeline is known)."""
+    target, sent = plan.workload.target, _bytes_sent(outcome)
+    return [{**asdict(each), "bytes_sent": dict(sorted(sent[index].items())),
+             "ideal_bubble": target.ideal_bubble if target else None}
+            for index, each in zip(_measured(outcome), _parts(plan, outcome)) if each.compute_s]
+
+
+def _measured(outcome: Outcome) -> list[int]:
+    return [each.index for each in outcome.engine.iterations if each.measured] if outcome.engine else []
+
+
+def _bytes_sent(outcome: Outcome) -> dict[int, Counter[str]]:
+    """Payload by iteration and traffic class."""
+    sent: dict[int, Counter[str]] = defaultdict(Counter)
+    for message in outcome.engine.messages if outcome.engine else ():
+        sent[message.iteration][message.traffic_class or UNNAMED] += message.size_bytes
+    return sent
 
 
 def projected_job(plan: Plan, outcome: Outcome, target: Target, completion_s: float | None) -> dict[str, Any]:

@@ -60,12 +60,12 @@ def _fine(job: LlmJob, blocks: int, least_bytes: float) -> bool:
     return messages(job, Cut(blocks, min(blocks, gradient_buckets(job)))) <= MOST_MESSAGES
 
 
-def messages(job: LlmJob, cut: Cut) -> int:
-    """Messages of an iteration, over all ranks of the fabric."""
+def messages(job: LlmJob, cut: Cut, sums: int = 1) -> int:
+    """Messages of an iteration, over all ranks of the fabric, with so many all-reduces a block."""
     tp = 1 if job.nvlink else job.tp
     passes = 2 * job.microbatches * job.interleave
     reductions = job.microbatches // job.accumulation * job.interleave * cut.buckets
-    a_pass = cut.blocks * (2 * (tp - 1) + 2 * (job.ep - 1)) + (1 if job.pp > 1 else 0)
+    a_pass = cut.blocks * (2 * sums * (tp - 1) + 2 * (job.ep - 1)) + (1 if job.pp > 1 else 0)
     if job.zero == 3:
         a_pass += cut.blocks * (job.dp - 1)
     return job.dp * tp * job.pp * (passes * a_pass + reductions * 2 * (job.dp - 1))

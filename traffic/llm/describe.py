@@ -1,8 +1,10 @@
 """The scaling of a training job as a person reads it: real cluster beside emulated one, what is kept."""
 from __future__ import annotations
 
+from collections import Counter
+
 from emulator.units import show_rate, show_size, show_time
-from traffic.llm.cut import Cut
+from traffic.llm.cut import Cut, messages
 from traffic.llm.job import LlmJob
 from traffic.llm.layout import Layout
 from traffic.llm.scale import Scale
@@ -42,15 +44,23 @@ def _rows(job: LlmJob, layout: Layout, scale: Scale, rate_bps: float, workload: 
         size("tokens to the experts, one layer forward", expert_bytes(job, False))
     size("gradients that a rank sends", gradient_bytes_sent(job))
     size("activations of a micro-batch", activation_bytes(job))
-    by_class: dict[str, int] = {}
+    by_class, sends = Counter(), 0
     for ops in workload.schedule.ranks:
         for op in ops:
             if op.kind is Kind.SEND:
-                by_class[op.traffic_class] = by_class.get(op.traffic_class, 0) + op.size_bytes
+                by_class[op.traffic_class] += op.size_bytes
+                sends += 1
     for name, sent in sorted(by_class.items()):
         mean = sent / layout.ranks
         rows.append((f"sent for {name}, mean of a rank; time on its link", _with_time(mean * scale.byte_scale, rate_bps),
                      _with_time(mean, rate_bps / scale.dilation)))
+    mean = by_class.total() / layout.ranks
+    computing_s = sum(op.duration_s for ops in workload.schedule.ranks for op in ops) / layout.ranks
+    rows.append(("computing over the time on the link",
+                 f"{compute_s * rate_bps / (8 * mean * scale.byte_scale):.3f}",
+                 f"{computing_s * rate_bps / scale.dilation / (8 * mean):.3f}"))
+    real = messages(job, Cut(job.chunk_layers, gradient_buckets(job)), sums=2)
+    rows.append(("messages of all ranks, one iteration", f"{real}", f"{sends}"))
     return tuple(rows)
 
 

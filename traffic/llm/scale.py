@@ -32,5 +32,5 @@ class Scale:
 
 
 def rounded(value: float) -> float:
-    """Three significant digits, and no less than 1: nobody wants to read 38461.538."""
-    return max(1.0, float(f"{value:.3g}"))
+    """Three significant digits from 1 to 10^9, what --byte-scale takes: nobody wants to read 38461.538."""
+    return min(1e9, max(1.0, float(f"{value:.3g}")))
