@@ -48,7 +48,8 @@ def _breakdown(spans: Sequence[Span], iteration: Iteration, ranks: int) -> Break
     for span in spans:
         kind, name = (compute, span.phase) if span.kind == "compute" else (moved, span.traffic_class)
         kind[name or UNNAMED][span.rank].append((span.start_s, min(span.end_s, iteration.end_s)))
-    busy = [union(interval for lists in compute.values() for interval in lists[rank]) for rank in range(ranks)]
+    busy = [union(interval for lists in compute.values() for interval in lists[rank])
+            for rank in range(ranks)]
     waited = 0.0
     for rank in range(ranks):
         all_of_it = [interval for lists in moved.values() for interval in lists[rank]]

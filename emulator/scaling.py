@@ -27,17 +27,19 @@ def scaling(experiment: Experiment, rate_bps: float) -> Scaling:
 
     Raises BadInput where --dilation and --target-rate contradict each other.
     """
-    target_bps = None if experiment.target_rate == AUTO else parse_rate(experiment.target_rate, "--target-rate")
+    target_bps = None
+    if experiment.target_rate != AUTO:
+        target_bps = parse_rate(experiment.target_rate, "--target-rate")
     auto_k, auto_s = experiment.dilation == AUTO, experiment.byte_scale == AUTO
     if target_bps is not None and target_bps < rate_bps:
         raise BadInput(f"--target-rate {experiment.target_rate} is less than the emulated rate of "
                        f"{show_rate(rate_bps)}; lower --rate.")
-    if target_bps is not None and not auto_k and abs(experiment.dilation * rate_bps / target_bps - 1) > ROUNDING:
-        raise BadInput(f"--target-rate {experiment.target_rate} and --dilation {experiment.dilation:g} contradict each "
-                       f"other at a rate of {show_rate(rate_bps)}; leave --dilation out.")
+    if target_bps and not auto_k and abs(experiment.dilation * rate_bps / target_bps - 1) > ROUNDING:
+        raise BadInput(f"--target-rate {experiment.target_rate} and --dilation {experiment.dilation:g} "
+                       f"contradict each other at a rate of {show_rate(rate_bps)}; leave --dilation out.")
     dilation = (target_bps / rate_bps if target_bps else 1.0) if auto_k else experiment.dilation
-    return Scaling(dilation=dilation, byte_scale=1.0 if auto_s else experiment.byte_scale, auto_dilation=auto_k,
-                   auto_byte_scale=auto_s, target_rate_bps=target_bps)
+    return Scaling(dilation=dilation, byte_scale=1.0 if auto_s else experiment.byte_scale,
+                   auto_dilation=auto_k, auto_byte_scale=auto_s, target_rate_bps=target_bps)
 
 
 def scaled(experiment: Experiment, workload: Workload, rate_bps: float) -> Experiment:

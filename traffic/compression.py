@@ -60,7 +60,8 @@ class Scheme:
         each block, then the values in 127ths of it, rounded. 1bit: the mean magnitude, then signs.
         """
         if self.kind == "topk":
-            keep = numpy.sort(numpy.argpartition(-abs(values), self.kept(len(values)) - 1)[:self.kept(len(values))])
+            kept = self.kept(len(values))
+            keep = numpy.sort(numpy.argpartition(-abs(values), kept - 1)[:kept])
             scale = SCALE.type(abs(values[keep]).max())
             return (scale.tobytes() + keep.astype("<u4").tobytes()
                     + (values[keep] / (float(scale) or 1.0)).astype("<f2").tobytes())
@@ -84,7 +85,8 @@ class Scheme:
         if self.kind == "topk":
             kept = self.kept(values)
             made = numpy.zeros(values)
-            shares = numpy.frombuffer(data, "<f2", kept, 4 + 4 * kept).astype(float)  # half floats would overflow
+            # as half floats their products would overflow
+            shares = numpy.frombuffer(data, "<f2", kept, 4 + 4 * kept).astype(float)
             made[numpy.frombuffer(data, "<u4", kept, 4)] = scale * shares
             return made
         signs = numpy.unpackbits(numpy.frombuffer(data, "u1", offset=4), count=values)
@@ -100,7 +102,8 @@ def parse_scheme(text: str) -> Scheme | None:
         except ValueError:
             fraction = math.nan
         if not 0 < fraction <= 1:
-            raise BadInput(f'compression "{text}": the fraction must be above 0 and at most 1, as in topk:0.01.')
+            raise BadInput(f'compression "{text}": the fraction must be above 0 and at most 1, as in '
+                           "topk:0.01.")
         return Scheme("topk", fraction)
     if text == "topk":
         raise BadInput('compression "topk" needs the fraction of values to keep, as in topk:0.01.')

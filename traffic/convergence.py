@@ -25,7 +25,8 @@ class Problem:
     @property
     def optimum(self) -> numpy.ndarray:
         workers, rows, values = self.matrices.shape
-        return numpy.linalg.lstsq(self.matrices.reshape(workers * rows, values), self.targets.ravel(), rcond=None)[0]
+        every_row = self.matrices.reshape(workers * rows, values)
+        return numpy.linalg.lstsq(every_row, self.targets.ravel(), rcond=None)[0]
 
     def loss(self, x: numpy.ndarray) -> float:
         return float(((self.matrices @ x - self.targets) ** 2).mean() / 2)
@@ -47,12 +48,14 @@ def excess_loss(task: Problem, scheme: Scheme | None, feedback: bool, steps: int
                 rate: float = 0.05) -> float:
     """Loss above the optimum's after so many steps, as a share of what there was at the start.
 
-    What travels goes through bytes; the step size falls from `rate` as 1 / (1 + step / 300). Schemes that exchange chunks encode a second time, the sum that
-    each chunk's owner made, with an error memory of its own.
+    What travels goes through bytes; the step size falls from `rate` as 1 / (1 + step / 300). Schemes
+    that exchange chunks encode a second time, the sum that each chunk's owner made, with an error memory
+    of its own.
     """
     workers, _, values = task.matrices.shape
     up = [Feedback(scheme, values) for _ in range(workers)] if scheme else []
-    owners = [Feedback(scheme, len(part)) for part in numpy.array_split(numpy.empty(values), workers)] if scheme else []
+    chunks = numpy.array_split(numpy.empty(values), workers)
+    owners = [Feedback(scheme, len(chunk)) for chunk in chunks] if scheme else []
     best, x = task.loss(task.optimum), numpy.zeros(values)
     start = task.loss(x) - best
     for step in range(steps):
@@ -63,7 +66,8 @@ def excess_loss(task: Problem, scheme: Scheme | None, feedback: bool, steps: int
         mean = numpy.mean(gradients, axis=0)
         if scheme and not scheme.gathers:
             parts = numpy.array_split(mean, workers)
-            sums = [owner.encode(part) if feedback else scheme.encode(part) for owner, part in zip(owners, parts)]
+            sums = [owner.encode(part) if feedback else scheme.encode(part)
+                    for owner, part in zip(owners, parts)]
             mean = numpy.concatenate([scheme.decode(data, len(part)) for data, part in zip(sums, parts)])
         x = x - rate / (1 + step / 300) * mean
     return (task.loss(x) - best) / start
@@ -72,12 +76,13 @@ def excess_loss(task: Problem, scheme: Scheme | None, feedback: bool, steps: int
 def table() -> str:
     """Each scheme: bytes of a message of a million values against bf16, and what is left of the loss."""
     task, million = problem(), 10**6
-    lines = [f"Least squares, {WORKERS} workers with unlike data, {VALUES} values, {STEPS} steps; what is left of the "
-             "loss above the optimum", "",
+    lines = [f"Least squares, {WORKERS} workers with unlike data, {VALUES} values, {STEPS} steps; what is "
+             "left of the loss above the optimum", "",
              f"{'scheme':<12}{'bytes of 10^6 values':>22}{'of bf16':>10}{'with feedback':>16}{'without':>12}"]
     for text in SCHEMES:
         scheme = parse_scheme(text)
         size_bytes = scheme.encoded_bytes(million) if scheme else 2 * million
         left = [excess_loss(task, scheme, feedback) for feedback in (True, False)]
-        lines.append(f"{text:<12}{size_bytes:>22}{size_bytes / (2 * million):>10.2%}{left[0]:>16.2e}{left[1]:>12.2e}")
+        lines.append(f"{text:<12}{size_bytes:>22}{size_bytes / (2 * million):>10.2%}"
+                     f"{left[0]:>16.2e}{left[1]:>12.2e}")
     return "\n".join(lines)

@@ -26,12 +26,13 @@ def job(summary: Summary) -> list[Table]:
 
 
 def jobs(rows: Sequence[tuple[str, Summary]]) -> Table | None:
-    """One line a run that computes: its mean iteration in parts, in the real cluster's seconds where it stands
-    for one. None where no run does, or only one."""
-    made = table("Iterations of all runs", "run", "time", "on the real cluster", "computing", "exposed communication",
-                 "network share", "bubble", "MFU")
+    """One line a run that computes: its mean iteration in parts, in the real cluster's seconds where it
+    stands for one. None where no run does, or only one."""
+    made = table("Iterations of all runs", "run", "time", "on the real cluster", "computing",
+                 "exposed communication", "network share", "bubble", "MFU")
     for label, s in rows:
-        iterations, parts, projected = s["workload"]["iterations"], s["workload"].get("breakdown"), s["projected"] or {}
+        iterations, parts = s["workload"]["iterations"], s["workload"].get("breakdown")
+        projected = s["projected"] or {}
         if not parts:
             continue
         mean_of = {key: mean(i[key] for i in iterations) for key in iterations[0]}
@@ -53,14 +54,16 @@ def _parts(part: Mapping[str, Any], time_s: float) -> Table:
                      show_size(part["bytes_sent"].get(name, 0)))
     made.add_row("waiting for other ranks", show_time(part["idle_s"]), percent(part["idle_s"] / time_s), "")
     if part["bubble"] is not None:
-        ideal = "" if part["ideal_bubble"] is None else f", {percent(part['ideal_bubble'])} if transfers took no time"
-        made.add_row(f"pipeline bubble (of the time to the last backward pass{ideal})", "", percent(part["bubble"]), "")
+        ideal = part["ideal_bubble"]
+        without = "" if ideal is None else f"; {percent(ideal)} if transfers took no time"
+        made.add_row(f"pipeline bubble, of the time to the last backward pass{without}", "",
+                     percent(part["bubble"]), "")
     return made
 
 
 def _projected(p: Mapping[str, Any]) -> Table:
-    made = table(f"On the real cluster ({show_rate(p['rate_bps'])} network cards): rates x {p['dilation']:.6g}, bytes x "
-                 f"{p['byte_scale']:.6g}, times / {p['time_scale']:.4g}", "", "measured", "ideal")
+    made = table(f"On the real cluster ({show_rate(p['rate_bps'])} network cards): rates x "
+                 f"{p['dilation']:.6g}, bytes x {p['byte_scale']:.6g}, times / {p['time_scale']:.4g}", "", "measured", "ideal")
     made.add_row("iteration", show_time(p["completion_s"]), show_time(p["ideal_s"]))
     for what, key in (("computing", "compute_s"), ("exposed communication", "exposed_s")):
         for name, value in p[key].items():

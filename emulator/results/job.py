@@ -12,8 +12,9 @@ from traffic.target import Target
 
 
 def broken_down(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
-    """Of each measured iteration that computes: `compute_s` by phase, `exposed_s` and `bytes_sent` (payload of
-    all ranks) by traffic class, `idle_s`, `bubble` and `ideal_bubble` (null where no pipeline is known)."""
+    """Of each measured iteration that computes: `compute_s` by phase, `exposed_s` and `bytes_sent` (payload
+    of all ranks) by traffic class, `idle_s`, `bubble` and `ideal_bubble` (null where no pipeline is known).
+    """
     target, sent = plan.workload.target, _bytes_sent(outcome)
     return [{**asdict(each), "bytes_sent": dict(sorted(sent[index].items())),
              "ideal_bubble": target.ideal_bubble if target else None}
@@ -45,7 +46,8 @@ def projected_job(plan: Plan, outcome: Outcome, target: Target, completion_s: fl
         "exposed_s": {name: value / scale for name, value in _mean(parts, "exposed_s").items()},
         "idle_s": sum(each.idle_s for each in parts) / len(parts) / scale if parts else None,
         "tokens_per_s": target.tokens / real_s if real_s else None,
-        "mfu": target.mfu(completion_s) if completion_s else None, "ideal_mfu": target.mfu(plan.ideal.ideal_s),
+        "mfu": target.mfu(completion_s) if completion_s else None,
+        "ideal_mfu": target.mfu(plan.ideal.ideal_s),
         "not_scaled": list(target.lost)}
 
 
@@ -56,4 +58,5 @@ def _parts(plan: Plan, outcome: Outcome) -> list[Breakdown]:
 
 def _mean(parts: list[Breakdown], field: str) -> dict[str, float]:
     names = {name for each in parts for name in getattr(each, field)}
-    return {name: sum(getattr(each, field).get(name, 0.0) for each in parts) / len(parts) for name in sorted(names)}
+    return {name: sum(getattr(each, field).get(name, 0.0) for each in parts) / len(parts)
+            for name in sorted(names)}

@@ -1,4 +1,4 @@
-"""The parameters of an llm job, in words: (key, meaning with unit, default), in groups as one thinks of them."""
+"""The parameters of an llm job, in words: (key, meaning with unit, default)."""
 from __future__ import annotations
 
 MODEL = (
@@ -8,7 +8,8 @@ MODEL = (
     ("seq", "tokens of a sequence", "4096"), ("vocab", "size of the vocabulary", "32000"),
     ("experts", "experts of each layer; 0: a dense model", "0"), ("topk", "experts that a token visits", "2"))
 PARALLEL = (
-    ("dp tp pp", "data-, tensor-, pipeline-parallel degree; their product are the ranks", "dp: all hosts; 1; 1"),
+    ("dp tp pp", "data-, tensor-, pipeline-parallel degree; their product are the ranks",
+     "dp: all hosts; 1; 1"),
     ("ep", "expert-parallel degree, a divisor of dp", "1"),
     ("order", "dimensions from the innermost; tp-dp-pp is Megatron's", "tp-dp-pp"),
     ("ranks", "checked against the product", ""),

@@ -43,8 +43,8 @@ def choose_cut(job: LlmJob, byte_scale: float, frame_payload_bytes: int, blocks:
     fitting = max(1, int(reduced_bytes / least_bytes))
     cut = Cut(blocks, min(blocks, gradient_buckets(job), fitting))
     if messages(job, cut) > TOO_MANY_MESSAGES:
-        raise BadInput(f"{WHAT}: an iteration would have about {messages(job, cut)} messages, and one engine cannot "
-                       f"drive more than {TOO_MANY_MESSAGES}; use fewer microbatches, blocks or ranks"
+        raise BadInput(f"{WHAT}: an iteration would have about {messages(job, cut)} messages, and one engine "
+                       f"cannot drive more than {TOO_MANY_MESSAGES}; use fewer microbatches, blocks or ranks"
                        f"{', or a lower zero' if job.zero > 1 else ''}.")
     return cut
 

@@ -19,8 +19,9 @@ def target_of(job: LlmJob, layout: Layout, cut: Cut, scale: Scale, rate_bps: flo
               workload: Workload) -> Target:
     """What the scaled workload stands for."""
     return Target(
-        rate_bps, scale.dilation, scale.byte_scale, job.pp, job.microbatches, job.interleave, job.accelerators,
-        job.flops, job.tokens * job.model.training_flops, job.tokens, _rows(job, layout, scale, rate_bps, workload),
+        rate_bps, scale.dilation, scale.byte_scale, job.pp, job.microbatches, job.interleave,
+        job.accelerators, job.flops, job.tokens * job.model.training_flops, job.tokens,
+        _rows(job, layout, scale, rate_bps, workload),
         _kept(scale), _lost(job, cut, scale, burst_bytes))
 
 
@@ -29,12 +30,14 @@ def _rows(job: LlmJob, layout: Layout, scale: Scale, rate_bps: float, workload: 
     compute_s = job.microbatches * rank_pass_s(job) + optimizer_s(job)
     rows = [("accelerators; ranks on the fabric", str(job.accelerators), str(layout.ranks)),
             ("network card; host link", show_rate(rate_bps), show_rate(rate_bps / scale.dilation)),
-            ("computing of a rank, one iteration", show_time(compute_s), show_time(scale.duration_s(compute_s))),
-            ("memory of an accelerator for parameters, gradients, optimizer", show_size(job.state_bytes), "-")]
+            ("computing of a rank, one iteration", show_time(compute_s),
+             show_time(scale.duration_s(compute_s))),
+            ("memory of an accelerator: parameters, gradients, optimizer", show_size(job.state_bytes), "-")]
 
     def size(what: str, real_bytes: float) -> None:
         if real_bytes:
-            rows.append((what, show_size(real_bytes * scale.per_card), show_size(scale.size_bytes(real_bytes))))
+            rows.append((what, show_size(real_bytes * scale.per_card),
+                         show_size(scale.size_bytes(real_bytes))))
 
     if job.pp > 1:
         size("activations to the next stage, one micro-batch", pipeline_bytes(job))
@@ -52,7 +55,8 @@ def _rows(job: LlmJob, layout: Layout, scale: Scale, rate_bps: float, workload: 
                 sends += 1
     for name, sent in sorted(by_class.items()):
         mean = sent / layout.ranks
-        rows.append((f"sent for {name}, mean of a rank; time on its link", _with_time(mean * scale.byte_scale, rate_bps),
+        rows.append((f"sent for {name}, mean of a rank; time on its link",
+                     _with_time(mean * scale.byte_scale, rate_bps),
                      _with_time(mean, rate_bps / scale.dilation)))
     mean = by_class.total() / layout.ranks
     computing_s = sum(op.duration_s for ops in workload.schedule.ranks for op in ops) / layout.ranks
@@ -69,29 +73,33 @@ def _with_time(size_bytes: float, rate_bps: float) -> str:
 
 
 def _kept(scale: Scale) -> tuple[str, ...]:
-    return (f"computing and communication are stretched alike (K / S = {scale.time_scale:.4g}), so their ratio, what "
-            "overlaps what, the pipeline's bubble and each link's share of the bytes are those of the real job",)
+    return (f"computing and communication are stretched alike (K / S = {scale.time_scale:.4g}), so their "
+            "ratio, what overlaps what, the pipeline's bubble and each link's share of the bytes are those of "
+            "the real job",)
 
 
 def _lost(job: LlmJob, cut: Cut, scale: Scale, burst_bytes: int) -> tuple[str, ...]:
     handed_on = scale.size_bytes(pipeline_bytes(job))
     merged = job.chunk_layers // cut.blocks
-    lost = [f"a message has 1/{scale.byte_scale:.4g} of its packets: what a window, a burst or a buffer does within a "
-            "message is not the real job's",
+    lost = [f"a message has 1/{scale.byte_scale:.4g} of its packets: what a window, a burst or a buffer does "
+            "within a message is not the real job's",
             "the kernel's 200 ms least retransmission timeout and delayed acknowledgements are not stretched"]
     if job.pp > 1 and handed_on < burst_bytes:
-        lost.append(f"an activation of {show_size(handed_on)} is less than the {show_size(burst_bytes)} that an idle link "
-                    "sends at once, so that it takes only the path's delay")
+        lost.append(f"an activation of {show_size(handed_on)} is less than the {show_size(burst_bytes)} that an "
+                    "idle link sends at once, so that it takes only the path's delay")
     if merged > 1:
-        lost.append(f"{merged} layers stand merged as one block (one computation, one sum with the bytes of all)")
+        lost.append(f"{merged} layers stand merged as one block (one computation, one sum with the bytes of "
+                    "all)")
     real = gradient_buckets(job)
     if job.dp > 1 and real > cut.buckets:
         lost.append(f"{real} gradient buckets of a stage stand merged as {cut.buckets}")
     if job.nvlink and job.tp > 1:
-        rails = f"one of the {job.nics} rails of a host, and the others look alike" if job.nics == job.tp else \
-            f"one of {job.nics} network cards, which carries the traffic of {job.tp // job.nics} accelerators"
-        lost.append(f"tensor-parallel sums stay inside a host and are time spent there ({show_rate(job.scaleup_bps)}); "
-                    f"the fabric is {rails}")
-    lost.append("embedding and output head are spread over the stages; routing to experts is balanced; encoding, "
-                "padding and the loss's own sums take no time")
+        rails = f"one of the {job.nics} rails of a host, and the others look alike"
+        if job.nics < job.tp:
+            rails = (f"one of {job.nics} network cards, which carries the traffic of {job.tp // job.nics} "
+                     "accelerators")
+        lost.append(f"tensor-parallel sums stay inside a host and are time spent there "
+                    f"({show_rate(job.scaleup_bps)}); the fabric is {rails}")
+    lost.append("embedding and output head are spread over the stages; routing to experts is balanced; "
+                "encoding, padding and the loss's own sums take no time")
     return tuple(lost)

@@ -79,7 +79,8 @@ class LlmJob:
     @property
     def expert_params(self) -> float:
         """Parameters of the experts that an accelerator holds."""
-        return self.model.layers * self.model.experts * self.model.expert_params / (self.tp * self.pp * self.ep)
+        m = self.model
+        return m.layers * m.experts * m.expert_params / (self.tp * self.pp * self.ep)
 
     @property
     def state_bytes(self) -> float:
@@ -120,8 +121,8 @@ def check_job(job: LlmJob) -> None:
     moved = (job.tokens * m.hidden * m.layers * job.element_bytes * 8 + m.params * job.element_bytes
              * job.accelerators * job.microbatches)
     if moved > MOST_BYTES:
-        raise BadInput(f"{WHAT}: an iteration would move about {moved:.2g} bytes, more than 10^18; check params, "
-                       "hidden, seq, microbatch and microbatches.")
+        raise BadInput(f"{WHAT}: an iteration would move about {moved:.2g} bytes, more than 10^18; check "
+                       "params, hidden, seq, microbatch and microbatches.")
 
 
 def _divides(name: str, whole: int, by: str, part: int) -> None:

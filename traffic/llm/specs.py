@@ -49,7 +49,8 @@ def llm(spec: Spec, setting: Setting) -> Workload:
         trial, _, _ = at(byte_scale)
         byte_scale = rounded(byte_scale * max(bounds_s(trial, setting.paths, setting.wire)) / GOAL_S)
     workload, scale, cut = at(byte_scale)
-    target = target_of(job, layout, cut, scale, setting.rate_bps * dilation, setting.wire.burst_bytes, workload)
+    target = target_of(job, layout, cut, scale, setting.rate_bps * dilation, setting.wire.burst_bytes,
+                       workload)
     return Workload(workload.name, workload.schedule, placement, workload.iterations, workload.warmup,
                     target=target)
 
@@ -57,23 +58,27 @@ def llm(spec: Spec, setting: Setting) -> Workload:
 def _read(spec: Spec) -> dict[str, object]:
     yes = {"yes": True, "no": False}
     known: dict[str, Callable[[str], object]] = {
-        "params": _number("params", 1e15), "flops": _number("flops", 1e21), "efficiency": _number("efficiency", 1.0),
+        "params": _number("params", 1e15), "flops": _number("flops", 1e21),
+        "efficiency": _number("efficiency", 1.0),
         "compression": parse_scheme, "bucket": _bucket, "placement": str,
         "dtype": _one_of("dtype", DTYPES), "order": _one_of("order", ORDERS), "scaleup": parse_rate,
         "forward": parse_time, "backward": parse_time, "optimizer": parse_time,
         **{key: _one_of(key, yes) for key in ("overlap", "recompute", "nvlink")},
         **{key: count(f"{WHAT}: {key}", 1, most) for key, most in (
-            ("layers", 10_000), ("hidden", 1_000_000), ("heads", 10_000), ("kvheads", 10_000), ("seq", 100_000_000),
-            ("vocab", 10_000_000), ("dp", 100_000), ("tp", 1024), ("pp", 1024), ("ep", 1024), ("microbatches", 10_000),
-            ("microbatch", 100_000), ("interleave", 1000), ("accumulation", 10_000), ("nics", 1024), ("blocks", 1000),
-            ("topk", 1000), ("ranks", 100_000))},
+            ("layers", 10_000), ("hidden", 1_000_000), ("heads", 10_000), ("kvheads", 10_000),
+            ("seq", 100_000_000), ("vocab", 10_000_000), ("dp", 100_000), ("tp", 1024), ("pp", 1024),
+            ("ep", 1024), ("microbatches", 10_000), ("microbatch", 100_000), ("interleave", 1000),
+            ("accumulation", 10_000), ("nics", 1024), ("blocks", 1000), ("topk", 1000),
+            ("ranks", 100_000))},
         "experts": count(f"{WHAT}: experts", 0, 100_000), "zero": count(f"{WHAT}: zero", 0, 3)}
     given = values(spec, known, {
-        "layers": 32, "hidden": 4096, "seq": 4096, "vocab": 32_000, "tp": 1, "pp": 1, "ep": 1, "microbatches": 8,
-        "microbatch": 1, "dtype": "bf16", "zero": 0, "experts": 0, "interleave": 1, "overlap": "yes",
+        "layers": 32, "hidden": 4096, "seq": 4096, "vocab": 32_000, "tp": 1, "pp": 1, "ep": 1,
+        "microbatches": 8, "microbatch": 1, "dtype": "bf16", "zero": 0, "experts": 0, "interleave": 1,
+        "overlap": "yes",
         "bucket": 25_000_000, "recompute": "no", "nvlink": "no", "scaleup": 3.6e12, "flops": 989e12,
         "efficiency": 0.5, "placement": "linear", "order": ORDERS[0], "warmup": 1})
-    return {key: yes[value] if key in ("overlap", "recompute", "nvlink") else value for key, value in given.items()}
+    return {key: yes[value] if key in ("overlap", "recompute", "nvlink") else value
+            for key, value in given.items()}
 
 
 def _job(v: dict[str, object], setting: Setting) -> LlmJob:
@@ -83,7 +88,8 @@ def _job(v: dict[str, object], setting: Setting) -> LlmJob:
         raise BadInput(f"{WHAT}: kvheads={kv_heads} are more than heads={heads}.")
     if v["topk"] and not v["experts"]:
         raise BadInput(f"{WHAT}: topk={topk} needs experts, such as experts=8.")
-    params = v["params"] or counted_params(v["layers"], v["hidden"], heads, kv_heads, v["vocab"], v["experts"])
+    params = v["params"] or counted_params(v["layers"], v["hidden"], heads, kv_heads, v["vocab"],
+                                           v["experts"])
     model = Model(params, v["layers"], v["hidden"], heads, kv_heads, v["seq"], v["vocab"], v["experts"], topk)
     ranks, within = v["ranks"] or setting.hosts, v["pp"] if v["nvlink"] else v["tp"] * v["pp"]
     dp = v["dp"]
@@ -92,8 +98,9 @@ def _job(v: dict[str, object], setting: Setting) -> LlmJob:
             raise BadInput(f"{WHAT}: {ranks} ranks are not divisible by {_product(v)}={within}; give dp.")
         dp = ranks // within
     accumulation = v["accumulation"] or (v["microbatches"] if v["zero"] < 2 else 1)
-    job = LlmJob(model, v["tp"], dp, v["pp"], v["ep"], v["microbatches"], v["microbatch"], v["dtype"], v["zero"],
-                 v["interleave"], v["overlap"], v["bucket"], accumulation, v["compression"], v["recompute"],
+    job = LlmJob(model, v["tp"], dp, v["pp"], v["ep"], v["microbatches"], v["microbatch"], v["dtype"],
+                 v["zero"], v["interleave"], v["overlap"], v["bucket"], accumulation, v["compression"],
+                 v["recompute"],
                  v["nvlink"], v["nics"] or (v["tp"] if v["nvlink"] else 1), v["scaleup"], v["flops"],
                  v["efficiency"], v["forward"], v["backward"], v["optimizer"])
     check_job(job)
@@ -111,8 +118,8 @@ def _check_ranks(job: LlmJob, layout: Layout, asked: int | None, setting: Settin
     if layout.ranks > setting.hosts:
         way_out = "" if job.nvlink or job.tp == 1 else (
             f"; with nvlink=yes a host carries a tensor-parallel group and {job.dp * job.pp} are enough")
-        raise BadInput(f"{WHAT}: {product} is {layout.ranks}, but {setting.graph.name} has {setting.hosts} hosts"
-                       f"{way_out}.")
+        raise BadInput(f"{WHAT}: {product} is {layout.ranks}, but {setting.graph.name} has {setting.hosts} "
+                       f"hosts{way_out}.")
     if layout.ranks < 2:
         raise BadInput(f"{WHAT}: one rank has nobody to send to; give it more dp, tp or pp.")
 

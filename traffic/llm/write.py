@@ -125,8 +125,8 @@ class _Iteration:
         for group in self.layout.tensor_groups(stage):
             for rank in group:
                 before = self.program.written[rank].by(low, high)
-                opened = self.program.compute(rank, 0.0, tuple(sorted({*self.last[rank], *before})), "activations",
-                                              each.microbatch)
+                deps = tuple(sorted({*self.last[rank], *before}))
+                opened = self.program.compute(rank, 0.0, deps, "activations", each.microbatch)
                 self.program.written[rank].mark(low, high, opened)
             write_all_reduce(self.program, group, split(low, high, len(group)), phase=f"tensor {each.kind}")
             for rank in group:
@@ -141,7 +141,8 @@ class _Iteration:
             for step in range(1, len(group)):
                 for place, rank in enumerate(group):
                     target = group[(place + step) % len(group)]
-                    _, recv = self.program.message(rank, target, size, deps=self.last[rank], phase=what, step=step - 1)
+                    _, recv = self.program.message(rank, target, size, deps=self.last[rank], phase=what,
+                                                   step=step - 1)
                     came[target] += (recv,)
             for rank in group:
                 self.last[rank] += came[rank]
@@ -155,7 +156,8 @@ class _Iteration:
         self.program.traffic_class = "pipeline"
         size, (there, chunk) = self.scale.size_bytes(pipeline_bytes(self.job)), target
         for rank, peer in zip(self.layout.stage(stage), self.layout.stage(there)):
-            _, recv = self.program.message(rank, peer, size, deps=self.last[rank], phase=each.kind, step=each.microbatch)
+            _, recv = self.program.message(rank, peer, size, deps=self.last[rank], phase=each.kind,
+                                           step=each.microbatch)
             self.arrived[peer, Pass(each.kind, each.microbatch, chunk)] = recv
 
     def _reduce(self, stage: int, chunk: int, block: int | None) -> None:
