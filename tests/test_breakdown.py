@@ -22,14 +22,17 @@ JOB = "llm:layers=8,hidden=1024,seq=1024,dp=2,pp=2"
 
 def test_parts_are_told_apart_by_phase_and_class():
     spans = [Span(0, 0, "compute", "forward", 0, 0.0, 1.0), Span(0, 0, "compute", "backward", 0, 2.0, 4.0),
-             Span(0, 0, "recv", "x", 0, 0.5, 2.5, "pipeline"), Span(0, 0, "send", "y", 0, 4.0, 6.0, "gradients"),
-             Span(0, 0, "send", "y", 0, 5.0, 7.0, "gradients"), Span(0, 1, "recv", "z", 0, 3.0, 4.0, "tensor"),
+             Span(0, 0, "recv", "x", 0, 0.5, 2.5, "pipeline"),
+             Span(0, 0, "send", "y", 0, 4.0, 6.0, "gradients"),
+             Span(0, 0, "send", "y", 0, 5.0, 7.0, "gradients"),
+             Span(0, 1, "recv", "z", 0, 3.0, 4.0, "tensor"),
              Span(0, 1, "compute", "optimizer", 0, 7.0, 9.0), Span(1, 1, "compute", "forward", 0, 20.0, 21.0)]
     (only,) = breakdowns(spans, [Iteration(0, True, 0, 10), Iteration(1, False, 20, 21)], ranks=2)
     assert only.compute_s == {"backward": 1.0, "forward": 0.5, "optimizer": 1.0}
     assert only.exposed_s == {"gradients": 1.5, "pipeline": 0.5, "tensor": 0.5}
     assert only.idle_s == ((10 - 7) + (10 - 1 - 2)) / 2
-    assert only.bubble == pytest.approx(1 - (3 + 1) / 2 / 4)  # until 4 s: rank 0 computes 3 s, rank 1 sums 1 s
+    # until 4 s: rank 0 computes for 3 s, rank 1 sums for 1 s
+    assert only.bubble == pytest.approx(1 - (3 + 1) / 2 / 4)
 
 
 def test_no_bubble_without_a_backward_pass():
@@ -83,8 +86,8 @@ def test_a_resolved_job_is_the_same_job_again():
 def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path):
     """A pipeline with small transfers: its bubble is the formula's; every class sends what was planned."""
     job = f"{JOB},microbatches=4,forward=200ms,backward=400ms,optimizer=10ms,blocks=1"
-    said = measure(tmp_path / "out", "--topology", "star:hosts=4", "--rate", "10mbit", "--workload", job, "--byte-scale",
-                   "40000", "--target-rate", "400gbit", "--verify")
+    said = measure(tmp_path / "out", "--topology", "star:hosts=4", "--rate", "10mbit", "--workload", job,
+                   "--byte-scale", "40000", "--target-rate", "400gbit", "--verify")
     (part,), real = said["workload"]["breakdown"], said["projected"]
     assert part["bubble"] == pytest.approx(1 / 5, rel=0.05), part
     assert real["completion_s"] == pytest.approx(said["workload"]["completion_s"])

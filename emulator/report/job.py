@@ -63,7 +63,8 @@ def _parts(part: Mapping[str, Any], time_s: float) -> Table:
 
 def _projected(p: Mapping[str, Any]) -> Table:
     made = table(f"On the real cluster ({show_rate(p['rate_bps'])} network cards): rates x "
-                 f"{p['dilation']:.6g}, bytes x {p['byte_scale']:.6g}, times / {p['time_scale']:.4g}", "", "measured", "ideal")
+                 f"{p['dilation']:.6g}, bytes x {p['byte_scale']:.6g}, times / {p['time_scale']:.4g}", "",
+                 "measured", "ideal")
     made.add_row("iteration", show_time(p["completion_s"]), show_time(p["ideal_s"]))
     for what, key in (("computing", "compute_s"), ("exposed communication", "exposed_s")):
         for name, value in p[key].items():

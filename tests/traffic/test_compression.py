@@ -12,7 +12,8 @@ from traffic.compression import Feedback, Scheme, parse_scheme
 from traffic.convergence import excess_loss, problem
 
 FLOATS = arrays.arrays(float, st.integers(1, 2000), elements=st.floats(-1e6, 1e6, width=32))
-LOSSY = st.sampled_from([Scheme("topk", 0.01), Scheme("topk", 0.5), Scheme("topk", 1.0), Scheme("int8"), Scheme("1bit")])
+LOSSY = st.sampled_from([Scheme("topk", 0.01), Scheme("topk", 0.5), Scheme("topk", 1.0), Scheme("int8"),
+                         Scheme("1bit")])
 
 
 @given(values=FLOATS, scheme=LOSSY)
@@ -43,7 +44,8 @@ def test_topk_keeps_the_largest_and_one_bit_the_signs_and_the_mean(values):
     assert numpy.count_nonzero(back) <= scheme.kept(len(values))
     signs = Scheme("1bit").decode(Scheme("1bit").encode(values), len(values))
     assert abs(signs) == pytest.approx(abs(values).mean(), rel=1e-5, abs=1e-30)
-    assert (numpy.sign(signs)[abs(values) > 0] == numpy.sign(values)[abs(values) > 0]).all() or not abs(values).mean()
+    if signs.any():  # else the mean is too small for a float of 4 bytes
+        assert ((signs > 0) == (values >= 0)).all()
 
 
 @given(values=FLOATS, scheme=LOSSY)
@@ -71,4 +73,5 @@ def test_with_feedback_it_converges_without_it_stalls(text):
 
 
 def test_int8_and_no_compression_converge_without_feedback():
-    assert excess_loss(problem(), None, False, 500) < 1e-3 > excess_loss(problem(), Scheme("int8"), False, 500)
+    for scheme in (None, Scheme("int8")):
+        assert excess_loss(problem(), scheme, False, 500) < 1e-3

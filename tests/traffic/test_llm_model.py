@@ -16,8 +16,9 @@ MIXTRAL = Model(46.7e9, 32, 4096, 32, 8, 4096, 32000, experts=8, topk=2)
 
 
 def job(model: Model = LLAMA, **changed: object) -> LlmJob:
-    base = LlmJob(model, tp=8, dp=8, pp=8, ep=1, microbatches=8, microbatch=1, dtype="bf16", zero=0, interleave=1,
-                  overlap=True, bucket_bytes=25_000_000, accumulation=8, compression=None, recompute=False,
+    base = LlmJob(model, tp=8, dp=8, pp=8, ep=1, microbatches=8, microbatch=1, dtype="bf16", zero=0,
+                  interleave=1, overlap=True, bucket_bytes=25_000_000, accumulation=8, compression=None,
+                  recompute=False,
                   nvlink=False, nics=1, scaleup_bps=3.6e12, flops=989e12, efficiency=0.5)
     made = replace(base, **changed)
     check_job(made)
@@ -74,7 +75,8 @@ def test_accumulation_saves_seven_eighths_of_the_gradient_bytes():
     assert 1 - once / each_time == pytest.approx(0.875)
 
 
-@pytest.mark.parametrize("scheme, of_plain", [("int8", 260 / 512), ("1bit", 1 / 16), ("topk:0.01", 0.03 * 8 / 2)])
+@pytest.mark.parametrize("scheme, of_plain",
+                         [("int8", 260 / 512), ("1bit", 1 / 16), ("topk:0.01", 0.03 * 8 / 2)])
 def test_compressed_gradients_have_their_encoded_size(scheme, of_plain):
     """top-k is gathered: seven encodings of 6 bytes a value kept, for 2 * 7/8 of 2 bytes a value."""
     plain, encoded = (volumes.gradient_bytes_sent(job(compression=parse_scheme(s))) for s in ("none", scheme))

@@ -59,7 +59,8 @@ def test_every_shape_runs_and_sends_what_the_formulas_say(shape, experts, interl
     if shape["pp"] == 1 or shape["pp"] * interleave > 4:
         interleave = 1
     if experts:
-        shape = {**shape, "model": EXPERTS, "ep": data.draw(st.sampled_from([e for e in (1, 2, 4) if e <= shape["dp"]]))}
+        shape = {**shape, "model": EXPERTS,
+                 "ep": data.draw(st.sampled_from([e for e in (1, 2, 4) if e <= shape["dp"]]))}
     blocks = data.draw(st.sampled_from([b for b in (1, 2, 4) if b <= 4 // (shape["pp"] * interleave)]))
     buckets = data.draw(st.integers(1, blocks))
     it, layout, schedule = written(blocks=blocks, buckets=buckets, interleave=interleave, **shape)
@@ -71,21 +72,26 @@ def test_every_shape_runs_and_sends_what_the_formulas_say(shape, experts, interl
     assert by_class["tensor"] == pytest.approx(n * tensor, rel=0.01)
     boundaries = 2 * (it.pp * interleave - 1) * passes_ * volumes.pipeline_bytes(it)
     assert by_class["pipeline"] == boundaries * n // it.pp
-    tokens = passes_ * layers * 2 * (it.ep - 1) / it.ep * sum(volumes.expert_bytes(it, way) for way in (False, True))
+    tokens = passes_ * layers * 2 * (it.ep - 1) / it.ep * sum(
+        volumes.expert_bytes(it, way) for way in (False, True))
     assert by_class["expert"] == pytest.approx(n * tokens, rel=0.01)
     assert by_class["gradients"] == pytest.approx(n * volumes.gradient_bytes_sent(it), rel=0.02)
-    shards = sum(p * 2 * (c - 1) / c for p, c in ((it.dense_params, it.dp), (it.expert_params, it.dp // it.ep)))
+    held = ((it.dense_params, it.dp), (it.expert_params, it.dp // it.ep))
+    shards = sum(2 * params * (copies - 1) / copies for params, copies in held)
     gathers = {0: 0, 1: 1, 2: 1, 3: 2 * passes_}[it.zero]  # after the update; or before every pass
     assert by_class["parameters"] == pytest.approx(n * shards * gathers, rel=0.02)
     if not experts:
-        assert sum(op.kind is Kind.SEND for ops in schedule.ranks for op in ops) <= messages(it, Cut(blocks, buckets))
+        sends = sum(op.kind is Kind.SEND for ops in schedule.ranks for op in ops)
+        assert sends <= messages(it, Cut(blocks, buckets))
 
 
-@pytest.mark.parametrize("changed", [{"dp": 4, "tp": 2, "overlap": True}, {"dp": 2, "pp": 2, "tp": 2, "overlap": False},
-                                     {"dp": 4, "accumulation": 1, "overlap": True}, {"dp": 3, "pp": 2, "interleave": 2}])
+@pytest.mark.parametrize("changed",
+                         [{"dp": 4, "tp": 2, "overlap": True}, {"dp": 2, "pp": 2, "tp": 2, "overlap": False},
+                          {"dp": 4, "accumulation": 1, "overlap": True}, {"dp": 3, "pp": 2, "interleave": 2}])
 def test_replicas_end_with_the_sum_of_their_gradients(changed):
     it, layout, schedule = written(blocks=1, **changed)
-    data = numpy.random.default_rng(0).integers(0, 256, (layout.ranks, schedule.buffer_bytes), dtype=numpy.uint8)
+    data = numpy.random.default_rng(0).integers(0, 256, (layout.ranks, schedule.buffer_bytes),
+                                                dtype=numpy.uint8)
     result = interpret(schedule, data)
     buckets, end = lay_out(it, Cut(1, 1), EXACT)
     assert end == sum(b.high - b.low for b in buckets) > 0
@@ -100,12 +106,16 @@ def test_replicas_end_with_the_sum_of_their_gradients(changed):
 
 
 @pytest.mark.parametrize("changed", [
-    {"dp": 4, "zero": 3, "blocks": 4}, {"dp": 4, "zero": 2, "accumulation": 2, "pp": 2, "blocks": 2, "buckets": 2},
-    {"dp": 4, "compression": parse_scheme("1bit")}, {"dp": 4, "compression": parse_scheme("topk:0.1"), "accumulation": 1},
-    {"dp": 4, "ep": 2, "model": EXPERTS, "tp": 2}, {"dp": 2, "tp": 2, "pp": 2, "recompute": True, "blocks": 2}])
+    {"dp": 4, "zero": 3, "blocks": 4},
+    {"dp": 4, "zero": 2, "accumulation": 2, "pp": 2, "blocks": 2, "buckets": 2},
+    {"dp": 4, "compression": parse_scheme("1bit")},
+    {"dp": 4, "compression": parse_scheme("topk:0.1"), "accumulation": 1},
+    {"dp": 4, "ep": 2, "model": EXPERTS, "tp": 2},
+    {"dp": 2, "tp": 2, "pp": 2, "recompute": True, "blocks": 2}])
 def test_data_do_not_depend_on_the_order_of_events(changed):
     _, layout, schedule = written(**changed)
-    data = numpy.random.default_rng(1).integers(0, 256, (layout.ranks, schedule.buffer_bytes), dtype=numpy.uint8)
+    data = numpy.random.default_rng(1).integers(0, 256, (layout.ranks, schedule.buffer_bytes),
+                                                dtype=numpy.uint8)
     first = interpret(schedule, data)
     for seed in range(4):
         assert (interpret(schedule, data, random.Random(seed)) == first).all()
@@ -127,16 +137,16 @@ def test_interleaved_order_has_every_pass_once_and_never_waits_for_itself(stages
 
 @pytest.mark.parametrize("pp, m, v", [(2, 8, 1), (4, 8, 1), (4, 8, 2), (4, 16, 1), (2, 4, 2)])
 def test_bubble_is_that_of_the_formula_when_transfers_are_small(pp, m, v, star16):
-    it, layout, schedule = written(model=Model(8 * 12 * 16**2 + 2048, 8, 16, 4, 4, 8, 64), pp=pp, microbatches=m,
-                                   accumulation=m, interleave=v, forward_s=0.1, backward_s=0.2, optimizer_s=0.0)
+    _, _, schedule = written(model=Model(8 * 12 * 16**2 + 2048, 8, 16, 4, 4, 8, 64), pp=pp, microbatches=m,
+                             accumulation=m, interleave=v, forward_s=0.1, backward_s=0.2, optimizer_s=0.0)
     took_s = simulate(schedule, tuple(range(pp)), Paths(star16), Wire.shaped(1e8, 1500)).completion_s
     assert took_s == pytest.approx(m * 0.3 * (1 + (pp - 1) / (v * m)), rel=0.01)
 
 
 def test_overlap_hides_gradients_behind_the_backward_pass(star16):
     def time_s(**changed: object) -> float:
-        *_, schedule = written(dp=4, forward_s=0.1, backward_s=0.2, optimizer_s=0.0, microbatches=1, accumulation=1,
-                               blocks=4, **changed)
+        *_, schedule = written(dp=4, forward_s=0.1, backward_s=0.2, optimizer_s=0.0, microbatches=1,
+                               accumulation=1, blocks=4, **changed)
         return simulate(schedule, tuple(range(4)), Paths(star16), Wire.shaped(2e6, 1500)).completion_s
 
     plain, overlapped = time_s(buckets=4, overlap=False), time_s(buckets=4, overlap=True)
@@ -146,7 +156,8 @@ def test_overlap_hides_gradients_behind_the_backward_pass(star16):
     assert overlapped == pytest.approx(0.3 + max(gradients_s / 4, gradients_s - 0.15), rel=0.1)
 
 
-@given(tp=st.integers(1, 4), dp=st.integers(1, 6), pp=st.integers(1, 4), order=st.sampled_from(ORDERS), data=st.data())
+@given(tp=st.integers(1, 4), dp=st.integers(1, 6), pp=st.integers(1, 4), order=st.sampled_from(ORDERS),
+       data=st.data())
 def test_groups_cover_all_ranks_once(tp, dp, pp, order, data):
     ep = data.draw(st.sampled_from([e for e in range(1, dp + 1) if dp % e == 0]))
     layout = Layout(tp, dp, pp, ep, order)

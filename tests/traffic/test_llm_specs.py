@@ -1,4 +1,4 @@
-"""'llm:…' on the command line and in a file: sized to the machine, true to its real cluster, every slip one sentence."""
+"""'llm:…' in words and in a file: sized to the machine, true to its cluster, every slip one sentence."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -25,10 +25,12 @@ def computing_s(workload) -> float:
     return sum(op.duration_s for op in workload.schedule.ranks[0])
 
 
-@pytest.mark.parametrize("more", ["pp=4", "tp=2,pp=2", "zero=1,pp=2", "zero=3,microbatches=4", "experts=8,ep=4,params=47e9",
+@pytest.mark.parametrize("more", ["pp=4", "tp=2,pp=2", "zero=1,pp=2", "zero=3,microbatches=4",
+                                  "experts=8,ep=4,params=47e9",
                                   "pp=4,interleave=2", "pp=2,tp=8,nvlink=yes", "compression=1bit,pp=4"])
 def test_an_iteration_takes_about_12_s_whatever_the_model(setting, more):
-    workload = resolve_workload(f"{SMALL.replace('params=7e9,', '') if 'params' in more else SMALL},{more}", setting)
+    workload = resolve_workload(f"{SMALL.replace('params=7e9,', '') if 'params' in more else SMALL},{more}",
+                                setting)
     assert 9 < ideal(workload, setting.paths, setting.wire).ideal_s < 16
     assert len(workload.schedule.ranks) == 16 and workload.target.dilation == 400e9 / 5e6
 
@@ -41,8 +43,8 @@ def test_computing_and_communication_are_stretched_alike(setting):
         workload = resolve_workload(LLAMA, at)
         scale = workload.target.time_scale
         sent = sum(size for (source, _, _), size in pairs(workload.schedule).items() if source == 0)
-        real.append((computing_s(workload) / scale, 8 * sent / rate_bps / scale, ideal(workload, at.paths, at.wire)
-                     .simulated.completion_s / scale))
+        real.append((computing_s(workload) / scale, 8 * sent / rate_bps / scale,
+                     ideal(workload, at.paths, at.wire).simulated.completion_s / scale))
     for compute_s, network_s, completion_s in real[1:]:
         assert compute_s == pytest.approx(real[0][0]) and network_s == pytest.approx(real[0][1], rel=1e-3)
         assert completion_s == pytest.approx(real[0][2], rel=0.05)
@@ -60,14 +62,16 @@ def test_nvlink_takes_the_tensor_parallel_group_into_one_host(setting):
     at = replace(setting, auto_byte_scale=False, byte_scale=10_000.0)
     one = resolve_workload("llm:layers=32,hidden=4096,tp=8,pp=2,dp=8,nvlink=yes", at)
     assert len(one.schedule.ranks) == 16 and one.target.accelerators == 128
-    assert {op.traffic_class for ops in one.schedule.ranks for op in ops if op.kind is Kind.SEND} == {"pipeline", "gradients"}
+    classes = {op.traffic_class for ops in one.schedule.ranks for op in ops if op.kind is Kind.SEND}
+    assert classes == {"pipeline", "gradients"}
     four = resolve_workload("llm:layers=32,hidden=4096,tp=8,pp=2,dp=8,nvlink=yes,nics=2", at)
     assert four.schedule.bytes_sent == pytest.approx(4 * one.schedule.bytes_sent, rel=0.01)
 
 
 def test_a_file_is_the_same_job(setting, tmp_path):
     file = tmp_path / "llama.yaml"
-    file.write_text("workload: llm\nparams: 70e9\nlayers: 80\nhidden: 8192\nheads: 64\nkvheads: 8\ndp: 4\ntp: 2\npp: 2\n"
+    file.write_text("workload: llm\nparams: 70e9\nlayers: 80\nhidden: 8192\nheads: 64\n"
+                    "kvheads: 8\ndp: 4\ntp: 2\npp: 2\n"
                     "overlap: yes\n")
     for form in (f"job:{file}", f"job {file}"):
         workload = resolve_workload(form, setting)
@@ -77,9 +81,11 @@ def test_a_file_is_the_same_job(setting, tmp_path):
 
 
 @pytest.mark.parametrize("text, sentence", [
-    ("", "needs a file"), ("/nowhere.yaml", "does not exist"), ("params: [1]", "params is not a single value"),
+    ("", "needs a file"), ("/nowhere.yaml", "does not exist"),
+    ("params: [1]", "params is not a single value"),
     ("- a", "is a mapping"), ("a: b: c", "not valid YAML"), ("params: 1\nparams: 2", "twice"),
-    ("params: 70e9\nlayer: 3", 'did you mean "layers"'), ("workload: job", "did you mean|nknown workload|file")])
+    ("params: 70e9\nlayer: 3", 'did you mean "layers"'),
+    ("workload: job", "did you mean|nknown workload|file")])
 def test_job_file_slips(setting, tmp_path, text, sentence):
     file = tmp_path / "j.yaml"
     file.write_text(text)
@@ -106,13 +112,17 @@ def test_job_file_slips(setting, tmp_path, text, sentence):
     ("dp=16,dtype=int4", 'dtype "int4"'), ("dp=16,compression=zip", 'unknown compression "zip"'),
     ("dp=16,compression=topk", "needs the fraction"), ("dp=16,compression=topk:2", "above 0 and at most 1"),
     ("dp=16,compression=topk:x", "above 0 and at most 1"),
-    ("dp=16,params=1e30", "params"), ("dp=16,params=1e6", "are fewer than hidden=4096"), ("dp=16,params=-1", "params"),
-    ("dp=16,params=many", "is not a number above 0"), ("dp=16,seq=100000000,microbatch=100000", "more than 10.18"),
+    ("dp=16,params=1e30", "params"), ("dp=16,params=1e6", "are fewer than hidden=4096"),
+    ("dp=16,params=-1", "params"),
+    ("dp=16,params=many", "is not a number above 0"),
+    ("dp=16,seq=100000000,microbatch=100000", "more than 10.18"),
     ("dp=16,forward=-1ms", "negative"), ("dp=16,optimizer=5", "no unit"), ("dp=16,flops=0", "above 0"),
     ("dp=16,efficiency=2", "efficiency"), ("dp=16,overlap=maybe", "overlap"), ("dp=16,order=tp-pp", "order"),
     ("dp=16,bucket=0B", "more than zero"), ("dp=16,nics=2", "belongs to nvlink=yes"),
-    ("tp=8,pp=1,dp=2,nvlink=yes,nics=3", "tp=8 is not divisible by nics=3"), ("dp=16,kvheads=99", "more than heads"),
-    ("dp=16,blocks=5", "does not divide the 32 layers"), ("dp=1", "nobody to send to"), ("dp=16,layer=3", "layers"),
+    ("tp=8,pp=1,dp=2,nvlink=yes,nics=3", "tp=8 is not divisible by nics=3"),
+    ("dp=16,kvheads=99", "more than heads"),
+    ("dp=16,blocks=5", "does not divide the 32 layers"), ("dp=1", "nobody to send to"),
+    ("dp=16,layer=3", "layers"),
     ("dp=16,zero=3,microbatches=1000", "messages, and one engine cannot")])
 def test_slips(setting, more, sentence):
     text = SMALL + "," + more if "params" not in more else SMALL.replace("params=7e9,", "") + "," + more
@@ -126,6 +136,7 @@ def test_slips(setting, more, sentence):
 
 def test_128_ranks_are_planned_within_bounds(k8):
     setting = Setting(k8, rate_bps=1e6, mtu=1500, seed=1, auto_dilation=True, auto_byte_scale=True)
-    workload = resolve_workload("llm:params=70e9,layers=80,hidden=8192,heads=64,kvheads=8,dp=8,tp=4,pp=4", setting)
+    workload = resolve_workload("llm:params=70e9,layers=80,hidden=8192,heads=64,kvheads=8,dp=8,tp=4,pp=4",
+                                setting)
     sends = sum(op.kind is Kind.SEND for ops in workload.schedule.ranks for op in ops)
     assert len(workload.schedule.ranks) == 128 and sends < 30_000

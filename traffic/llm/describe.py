@@ -74,8 +74,8 @@ def _with_time(size_bytes: float, rate_bps: float) -> str:
 
 def _kept(scale: Scale) -> tuple[str, ...]:
     return (f"computing and communication are stretched alike (K / S = {scale.time_scale:.4g}), so their "
-            "ratio, what overlaps what, the pipeline's bubble and each link's share of the bytes are those of "
-            "the real job",)
+            "ratio, what overlaps what, the pipeline's bubble and each link's share of the bytes are those "
+            "of the real job",)
 
 
 def _lost(job: LlmJob, cut: Cut, scale: Scale, burst_bytes: int) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ def _lost(job: LlmJob, cut: Cut, scale: Scale, burst_bytes: int) -> tuple[str, .
             "within a message is not the real job's",
             "the kernel's 200 ms least retransmission timeout and delayed acknowledgements are not stretched"]
     if job.pp > 1 and handed_on < burst_bytes:
-        lost.append(f"an activation of {show_size(handed_on)} is less than the {show_size(burst_bytes)} that an "
-                    "idle link sends at once, so that it takes only the path's delay")
+        lost.append(f"an activation of {show_size(handed_on)} is less than the {show_size(burst_bytes)} that "
+                    "an idle link sends at once, so that it takes only the path's delay")
     if merged > 1:
         lost.append(f"{merged} layers stand merged as one block (one computation, one sum with the bytes of "
                     "all)")
