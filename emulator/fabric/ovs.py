@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 
 from emulator import machine
-from emulator.errors import EmulatorError
+from emulator.errors import BadInput, EmulatorError
 from emulator.fabric import ovs_daemons as daemons
 from emulator.fabric.build import GATEWAY_MAC, Fabric
 from emulator.fabric.jsonrpc import JsonRpc
@@ -85,6 +85,14 @@ class Ovs:
     def losses(self) -> dict[str, int]:
         """Packets lost inside the switches, since the start: none of them is a queue's."""
         return {f"lookups lost of ovs-{self.fabric.datapath}": self.lookups().lost}
+
+    def set_bit_error_rate(self, rate: float) -> None:
+        """Open vSwitch loses nothing on purpose."""
+        raise BadInput(f"Open vSwitch cannot lose packets to bit errors ({rate:g} was asked); use --switch bpf.")
+
+    def bit_errors(self) -> dict[str, int]:
+        """None."""
+        return {}
 
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
