@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 import yaml
@@ -90,12 +90,17 @@ class ExperimentFile(Experiment):
 
 def _range(field: pydantic.fields.FieldInfo | None) -> str:
     """'a whole number from 1 to 1000' for a field with bounds; empty for one without."""
-    bounds = {type(each).__name__: each for each in field.metadata} if field else {}
+    if field is None:
+        return ""
+    # a number or 'auto' has its bounds with the number
+    parts = [part for one in get_args(field.annotation) for part in get_args(one)[1:]]
+    parts = [inner for part in parts for inner in getattr(part, "metadata", ())]
+    bounds = {type(each).__name__: each for each in (*field.metadata, *parts)}
     if "Ge" not in bounds:
         return ""
     kind = "a whole number" if field.annotation is int else "a number"
     most = bounds["Lt"].lt - 1 if "Lt" in bounds else bounds["Le"].le
-    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}"
+    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}{', or auto' if parts else ''}"
 
 
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
