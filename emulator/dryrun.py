@@ -6,7 +6,9 @@ from typing import Any
 from rich.console import Group
 
 from emulator.capacity import BUSY_LIMIT
+from emulator.ideal_parts import ideal_breakdown
 from emulator.plan import Plan
+from emulator.report.job import planned
 from emulator.report.scale import scale
 from emulator.report.tables import percent, table
 from emulator.units import show_rate, show_size, show_time
@@ -25,7 +27,8 @@ def headline(plan: Plan) -> str:
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), *scale(plan.workload.target), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
+    return Group(first, "", _times(plan), *scale(plan.workload.target),
+                 *_parts(plan), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
                  _capacity(plan))
 
 
@@ -44,6 +47,13 @@ def _times(plan: Plan) -> Any:
         made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))
     made.add_row("given up after (--deadline)", show_time(plan.deadline_s))
     return made
+
+
+def _parts(plan: Plan) -> list[Any]:
+    """Where the time of an ideal iteration goes, for workloads that compute."""
+    simulated, target = plan.ideal.simulated, plan.workload.target
+    return planned(ideal_breakdown(plan.workload.schedule, simulated), simulated.completion_s,
+                   target.ideal_bubble if target else None)
 
 
 def _tiers(plan: Plan) -> Any:

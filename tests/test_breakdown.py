@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from emulator import report
+from emulator import dryrun, report
 from emulator.breakdown import breakdowns
 from emulator.fidelity import judge
+from emulator.ideal_parts import ideal_breakdown
 from emulator.observe import observe
 from emulator.plan import resolve
 from emulator.results import summarise
@@ -38,6 +39,20 @@ def test_parts_are_told_apart_by_phase_and_class():
 def test_no_bubble_without_a_backward_pass():
     (only,) = breakdowns([Span(0, 0, "compute", "forward", 0, 0.0, 1.0)], [Iteration(0, True, 0, 2)], ranks=1)
     assert only.bubble is None and only.idle_s == 1
+
+
+def test_an_ideal_iteration_has_the_same_parts_as_a_run_that_is_ideal():
+    made = plan(workload=f"{JOB},forward=10ms,backward=20ms")
+    parts = ideal_breakdown(made.workload.schedule, made.ideal.simulated)
+    assert parts.compute_s["backward"] == pytest.approx(2 * parts.compute_s["forward"])
+    total_s = sum(op.duration_s for op in made.workload.schedule.ranks[0])
+    assert sum(parts.compute_s.values()) == pytest.approx(total_s)
+    assert parts.bubble >= made.workload.target.ideal_bubble and set(parts.exposed_s) == {"gradients", "pipeline"}
+    whole_s = sum(parts.compute_s.values()) + sum(parts.exposed_s.values()) + parts.idle_s
+    assert whole_s >= made.ideal.simulated.completion_s * 0.999  # classes may overlap, nothing is left out
+    nothing = plan(workload="allreduce:bytes=100kB")
+    assert ideal_breakdown(nothing.workload.schedule, nothing.ideal.simulated) is None
+    assert "Where an ideal iteration goes" in text_of(dryrun.describe(made))
 
 
 def finished(**values: object) -> tuple:

@@ -2,26 +2,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import mean
 from typing import Any
 
 from rich.table import Table
 
+from emulator.breakdown import Breakdown
 from emulator.report.tables import percent, seconds, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
+EXPOSED = "exposed communication, "
 
 
 def job(summary: Summary) -> list[Table]:
     """The blocks of a job; none where nothing was computed."""
-    parts = summary["workload"].get("breakdown")
+    parts, ideal = summary["workload"].get("breakdown"), summary["workload"].get("ideal_breakdown")
     if not parts:
         return []
-    made = [_parts(parts[0], summary["workload"]["iterations"][0]["time_s"])]
+    made = [_parts(parts[0], ideal, summary["workload"]["iterations"][0]["time_s"])]
     projected = summary["projected"]
     if projected and "mfu" in projected and projected["completion_s"]:
-        made.append(_projected(projected))
+        made.append(_projected(projected, ideal))
     return made
 
 
@@ -44,32 +47,51 @@ def jobs(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     return made if made.row_count > 1 else None
 
 
-def _parts(part: Mapping[str, Any], time_s: float) -> Table:
-    made = table("Where the first measured iteration goes (mean over ranks; classes may overlap)", "", "time",
-                 "of the iteration", "sent by all ranks")
-    for name, value in part["compute_s"].items():
-        made.add_row(f"computing, {name}", show_time(value), percent(value / time_s), "")
-    for name, value in part["exposed_s"].items():
-        made.add_row(f"exposed communication, {name}", show_time(value), percent(value / time_s),
-                     show_size(part["bytes_sent"].get(name, 0)))
-    made.add_row("waiting for other ranks", show_time(part["idle_s"]), percent(part["idle_s"] / time_s), "")
+def planned(part: Breakdown | None, time_s: float, ideal_bubble: float | None) -> list[Table]:
+    """The same for an iteration that has not run, on a perfect fabric; none where nothing is computed."""
+    if part is None:
+        return []
+    made = table("Where an ideal iteration goes (mean over ranks; classes may overlap)", "", "time", "share")
+    for what, value in _rows(asdict(part)):
+        made.add_row(what, show_time(value), percent(value / time_s))
+    if part.bubble is not None:
+        made.add_row(_bubble(ideal_bubble), "", percent(part.bubble))
+    return [made]
+
+
+def _parts(part: Mapping[str, Any], ideal: Mapping[str, Any], time_s: float) -> Table:
+    made = table("Where the first measured iteration goes (mean over ranks; classes may overlap)", "", "measured",
+                 "share", "on a perfect fabric", "sent by all ranks")
+    perfect = dict(_rows(ideal))
+    for what, value in _rows(part):
+        name = what.removeprefix(EXPOSED)
+        sent = show_size(part["bytes_sent"][name]) if what.startswith(EXPOSED) else ""
+        made.add_row(what, show_time(value), percent(value / time_s), show_time(perfect.get(what, 0.0)), sent)
     if part["bubble"] is not None:
-        ideal = part["ideal_bubble"]
-        without = "" if ideal is None else f"; {percent(ideal)} if transfers took no time"
-        made.add_row(f"pipeline bubble, of the time to the last backward pass{without}", "",
-                     percent(part["bubble"]), "")
+        made.add_row(_bubble(part["ideal_bubble"]), "", percent(part["bubble"]), percent(ideal["bubble"]), "")
     return made
 
 
-def _projected(p: Mapping[str, Any]) -> Table:
+def _rows(part: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """(what, seconds) of a breakdown, in the order of the report."""
+    return [*((f"computing, {name}", value) for name, value in part["compute_s"].items()),
+            *((f"{EXPOSED}{name}", value) for name, value in part["exposed_s"].items()),
+            ("waiting for other ranks", part["idle_s"])]
+
+
+def _bubble(ideal: float | None) -> str:
+    without = "" if ideal is None else f"; {percent(ideal)} if transfers took no time"
+    return f"pipeline bubble, of the time to the last backward pass{without}"
+
+
+def _projected(p: Mapping[str, Any], ideal: Mapping[str, Any]) -> Table:
     made = table(f"On the real cluster ({show_rate(p['rate_bps'])} network cards): rates x "
                  f"{p['dilation']:.6g}, bytes x {p['byte_scale']:.6g}, times / {p['time_scale']:.4g}", "",
                  "measured", "ideal")
     made.add_row("iteration", show_time(p["completion_s"]), show_time(p["ideal_s"]))
-    for what, key in (("computing", "compute_s"), ("exposed communication", "exposed_s")):
-        for name, value in p[key].items():
-            made.add_row(f"  {what}, {name}", show_time(value), "")
-    made.add_row("  waiting for other ranks", show_time(p["idle_s"]), "")
+    perfect = dict(_rows(ideal))
+    for what, value in _rows(p):
+        made.add_row(f"  {what}", show_time(value), show_time(perfect.get(what, 0.0) / p["time_scale"]))
     made.add_row("tokens a second", f"{p['tokens_per_s']:.4g}", "")
     made.add_row("model FLOPs utilisation", percent(p["mfu"]), percent(p["ideal_mfu"]))
     return made

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from emulator.breakdown import UNNAMED, Breakdown, breakdowns
+from emulator.ideal_parts import ideal_breakdown
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from traffic.target import Target
@@ -19,6 +20,12 @@ def broken_down(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
     return [{**asdict(each), "bytes_sent": dict(sorted(sent[index].items())),
              "ideal_bubble": target.ideal_bubble if target else None}
             for index, each in zip(_measured(outcome), _parts(plan, outcome)) if each.compute_s]
+
+
+def ideally_broken_down(plan: Plan) -> dict[str, Any] | None:
+    """The same of an iteration on a perfect fabric; null for a workload that computes nothing."""
+    parts = ideal_breakdown(plan.workload.schedule, plan.ideal.simulated)
+    return parts and asdict(parts)
 
 
 def _measured(outcome: Outcome) -> list[int]:

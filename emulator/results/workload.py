@@ -11,7 +11,7 @@ import numpy
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
-from emulator.results.job import broken_down, projected_job
+from emulator.results.job import broken_down, ideally_broken_down, projected_job
 from emulator.steptime import iteration_times
 from traffic.formulas import algbw_bps, busbw_bps
 from traffic.load import pairs
@@ -36,7 +36,7 @@ def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "goodput_bps": goodput, "host_links_bps": wire_bps,
         "host_links_share": goodput / wire_bps if goodput is not None and wire_bps else None,
         "iterations": [asdict(t) for t in iteration_times(engine.spans, engine.iterations, ranks)] if engine else [],
-        "breakdown": broken_down(plan, outcome),
+        "breakdown": broken_down(plan, outcome), "ideal_breakdown": ideally_broken_down(plan),
         "bytes_sent": w.schedule.bytes_sent * plan.iterations,
         "bytes_received": engine.bytes_received if engine else 0,
         "verified": bool(engine and engine.verified), "checksum_errors": engine.checksum_errors if engine else 0,
