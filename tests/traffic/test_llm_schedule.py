@@ -41,10 +41,11 @@ def sent(schedule: Schedule) -> Counter[str]:
     return bytes_of
 
 
-def written(order: str = ORDERS[0], blocks: int = 1, buckets: int = 1, scale: Scale = EXACT, **changed):
+def written(order: str = ORDERS[0], blocks: int = 1, buckets: int = 1, scale: Scale = EXACT, racks=(),
+            **changed):
     made = job(**{"model": TINY, "tp": 1, "dp": 1, "pp": 1, "microbatches": 4, "accumulation": 4, **changed})
     layout = Layout(1 if made.nvlink else made.tp, made.dp, made.pp, made.ep, order)
-    return made, layout, write_iteration(made, layout, Cut(blocks, buckets), scale)
+    return made, layout, write_iteration(made, layout, Cut(blocks, buckets), scale, racks)
 
 
 shapes = st.fixed_dictionaries({
@@ -87,7 +88,8 @@ def test_every_shape_runs_and_sends_what_the_formulas_say(shape, experts, interl
 
 @pytest.mark.parametrize("changed",
                          [{"dp": 4, "tp": 2, "overlap": True}, {"dp": 2, "pp": 2, "tp": 2, "overlap": False},
-                          {"dp": 4, "accumulation": 1, "overlap": True}, {"dp": 3, "pp": 2, "interleave": 2}])
+                          {"dp": 4, "accumulation": 1, "overlap": True}, {"dp": 3, "pp": 2, "interleave": 2},
+                          {"dp": 4, "racks": "aabb"}, {"dp": 5, "racks": "aaabb"}, {"dp": 3, "racks": "abc"}])
 def test_replicas_end_with_the_sum_of_their_gradients(changed):
     it, layout, schedule = written(blocks=1, **changed)
     data = numpy.random.default_rng(0).integers(0, 256, (layout.ranks, schedule.buffer_bytes),

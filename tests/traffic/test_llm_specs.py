@@ -108,6 +108,7 @@ def test_job_file_slips(setting, tmp_path, text, sentence):
     ("dp=16,experts=2,topk=3,params=47e9", "topk=3 is more than experts=2"),
     ("dp=16,topk=3", "topk=3 needs experts"),
     ("dp=16,microbatches=8,accumulation=3", "microbatches=8 is not divisible by accumulation=3"),
+    ("dp=16,allreduce=hierarchical,zero=1", "needs zero=0"), ("dp=16,allreduce=tree", "allreduce"),
     ("dp=16,zero=4", "4 is outside 0 to 3"), ("dp=16,zero=1,compression=int8", "use zero=0"),
     ("dp=16,dtype=int4", 'dtype "int4"'), ("dp=16,compression=zip", 'unknown compression "zip"'),
     ("dp=16,compression=topk", "needs the fraction"), ("dp=16,compression=topk:2", "above 0 and at most 1"),

@@ -24,6 +24,7 @@ TRAINING = (
     ("accumulation", "micro-batches between reductions of gradients", "microbatches; 1 for zero=2, 3"),
     ("overlap", "yes: buckets are reduced while backward goes on, parameters fetched ahead", "yes"),
     ("bucket", "bytes of a gradient bucket", "25MB"),
+    ("allreduce", "ring | hierarchical (within racks first), of gradients", "ring"),
     ("compression", "none | topk:0.01 | int8 | 1bit, of gradients", "none"),
     ("recompute", "yes: activations are computed again backward", "no"))
 SPEED = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from traffic.collectives.hierarchical import write_hierarchical
 from traffic.collectives.ring import write_all_gather, write_all_reduce, write_reduce_scatter
 from traffic.llm.cut import Cut
 from traffic.llm.job import LlmJob
@@ -55,8 +56,9 @@ class Gradients:
     """The data-parallel side of one job: what travels between the holders of the same parameters."""
 
     def __init__(self, program: Program, job: LlmJob, layout: Layout, buckets: Sequence[Bucket],
-                 parameters: Sequence[Bucket]) -> None:
-        self.program, self.job, self.layout = program, job, layout
+                 parameters: Sequence[Bucket], racks: Sequence[str] = ()) -> None:
+        """`racks`: of each rank's host, for sums within racks first; empty for plain rings."""
+        self.program, self.job, self.layout, self.racks = program, job, layout, racks
         self.buckets, self.parameters = buckets, parameters
 
     def groups(self, stage: int, bucket: Bucket) -> list[list[int]]:
@@ -79,8 +81,17 @@ class Gradients:
                 self._exchange_encoded(group, bucket, chunks)
             elif self.job.zero:
                 write_reduce_scatter(self.program, group, chunks, phase="gradient reduce-scatter")
+            elif len(by_rack := self._by_rack(group)) > 1:
+                write_hierarchical(self.program, by_rack, (bucket.low, bucket.high))
             else:
                 write_all_reduce(self.program, group, chunks, phase="gradient all-reduce")
+
+    def _by_rack(self, group: list[int]) -> list[list[int]]:
+        """The group by rack, where that was asked for and some rack has more than one of it."""
+        found: dict[str, list[int]] = {}
+        for rank in group if self.racks else ():
+            found.setdefault(self.racks[rank], []).append(rank)
+        return list(found.values()) if max(map(len, found.values()), default=0) > 1 else []
 
     def _exchange_encoded(self, group: list[int], bucket: Bucket, chunks: list[tuple[int, int]]) -> None:
         """Gather all encodings; or send each chunk's encoding to its owner, then gather the sums."""

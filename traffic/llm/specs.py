@@ -36,11 +36,16 @@ def llm(spec: Spec, setting: Setting) -> Workload:
     _check_ranks(job, layout, v["ranks"], setting)
     placement = place(v["placement"], layout.ranks, setting.hosts, setting.seed)
     dilation = _dilation(setting)
+    if v["allreduce"] == "hierarchical" and (job.zero or job.compression):
+        raise BadInput(f"{WHAT}: allreduce=hierarchical sums whole gradients; it needs zero=0 and "
+                       "compression=none.")
+    hosts = setting.graph.hosts
+    racks = [hosts[host].rack for host in placement] if v["allreduce"] == "hierarchical" else []
 
     def at(byte_scale: float) -> tuple[Workload, Scale, Cut]:
         scale = Scale(dilation, byte_scale, job.tp // job.nics if job.nvlink else 1)
         cut = choose_cut(job, byte_scale, setting.wire.payload_bytes, v["blocks"])
-        schedule = write_iteration(job, layout, cut, scale)
+        schedule = write_iteration(job, layout, cut, scale, racks)
         return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"]), scale, cut
 
     byte_scale = setting.byte_scale
@@ -61,7 +66,8 @@ def _read(spec: Spec) -> dict[str, object]:
         "params": _number("params", 1e15), "flops": _number("flops", 1e21),
         "efficiency": _number("efficiency", 1.0),
         "compression": parse_scheme, "bucket": _bucket, "placement": str,
-        "dtype": _one_of("dtype", DTYPES), "order": _one_of("order", ORDERS), "scaleup": parse_rate,
+        "dtype": _one_of("dtype", DTYPES), "order": _one_of("order", ORDERS),
+        "allreduce": _one_of("allreduce", ("ring", "hierarchical")), "scaleup": parse_rate,
         "forward": parse_time, "backward": parse_time, "optimizer": parse_time,
         **{key: _one_of(key, yes) for key in ("overlap", "recompute", "nvlink")},
         **{key: count(f"{WHAT}: {key}", 1, most) for key, most in (
@@ -76,7 +82,8 @@ def _read(spec: Spec) -> dict[str, object]:
         "microbatches": 8, "microbatch": 1, "dtype": "bf16", "zero": 0, "experts": 0, "interleave": 1,
         "overlap": "yes",
         "bucket": 25_000_000, "recompute": "no", "nvlink": "no", "scaleup": 3.6e12, "flops": 989e12,
-        "efficiency": 0.5, "placement": "linear", "order": ORDERS[0], "warmup": 1})
+        "efficiency": 0.5, "placement": "linear", "order": ORDERS[0], "allreduce": "ring",
+        "warmup": 1})
     return {key: yes[value] if key in ("overlap", "recompute", "nvlink") else value
             for key, value in given.items()}
 

@@ -7,6 +7,8 @@ Stages take turns until all passes stand; a rank computes one thing at a time.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from traffic.collectives.ring import write_all_reduce
 from traffic.llm.cut import Cut
 from traffic.llm.gradients import Gradients, lay_out
@@ -25,19 +27,21 @@ SCALE_UP = "tensor (scale-up)"
 """Phase of the time in which sums move inside a host."""
 
 
-def write_iteration(job: LlmJob, layout: Layout, cut: Cut, scale: Scale) -> Schedule:
-    """The schedule of one iteration in emulated bytes and seconds."""
-    return _Iteration(job, layout, cut, scale).write()
+def write_iteration(job: LlmJob, layout: Layout, cut: Cut, scale: Scale, racks: Sequence[str] = ()
+                    ) -> Schedule:
+    """The schedule of one iteration in emulated bytes and seconds. With `racks`, the rack of each rank's
+    host, gradients are summed within racks first."""
+    return _Iteration(job, layout, cut, scale, racks).write()
 
 
 class _Iteration:
-    def __init__(self, job: LlmJob, layout: Layout, cut: Cut, scale: Scale) -> None:
+    def __init__(self, job: LlmJob, layout: Layout, cut: Cut, scale: Scale, racks: Sequence[str]) -> None:
         self.job, self.layout, self.cut, self.scale = job, layout, cut, scale
         self.program = Program(layout.ranks)
         buckets, self.gradients_end = lay_out(job, cut, scale)
         shards, end = lay_out(job, Cut(cut.blocks, cut.blocks), scale, self.gradients_end) if job.zero == 3 \
             else ([], self.gradients_end)
-        self.gradients = Gradients(self.program, job, layout, buckets, shards)
+        self.gradients = Gradients(self.program, job, layout, buckets, shards, racks)
         self.activations = end
         self.layers = job.chunk_layers // cut.blocks
         self.last: list[Deps] = [()] * layout.ranks
