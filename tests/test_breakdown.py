@@ -100,7 +100,7 @@ def test_a_resolved_job_is_the_same_job_again():
 @pytest.mark.root
 def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path):
     """A pipeline with small transfers: its bubble is the formula's; every class sends what was planned."""
-    job = f"{JOB},microbatches=4,forward=200ms,backward=400ms,optimizer=10ms,blocks=1"
+    job = f"{JOB},microbatches=4,forward=200ms,backward=400ms,optimizer=10ms,blocks=1,warmup=0"
     said = measure(tmp_path / "out", "--topology", "star:hosts=4", "--rate", "10mbit", "--workload", job,
                    "--byte-scale", "40000", "--target-rate", "400gbit", "--verify")
     (part,), real = said["workload"]["breakdown"], said["projected"]
