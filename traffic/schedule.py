@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from traffic.target import Target
 
 
+PACE = "pace"
+"""The phase of a compute that only waits for its moment: no work of its rank."""
+
+
 class Kind(enum.Enum):
     SEND = "send"
     RECV = "recv"
