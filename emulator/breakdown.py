@@ -71,4 +71,4 @@ def _bubble(compute: dict[str, list[list[Interval]]], moved: dict[str, list[list
     inside += [lists for name, lists in moved.items() if name in WITHIN_A_PASS]
     worked = sum(length(union((start, min(stop, end)) for lists in inside for start, stop in lists[rank]))
                  for rank in range(ranks))
-    return 1 - worked / ranks / (end - iteration.start_s)
+    return max(0.0, 1 - worked / ranks / (end - iteration.start_s))  # sums of many floats

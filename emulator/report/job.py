@@ -39,7 +39,7 @@ def jobs(rows: Sequence[tuple[str, Summary]]) -> Table | None:
         if not parts:
             continue
         mean_of = {key: mean(i[key] for i in iterations) for key in iterations[0]}
-        bubbles = [part["bubble"] for part in parts if part["bubble"] is not None]
+        bubbles = [part["bubble"] for part in parts if part["bubble"] is not None and part["ideal_bubble"] != 0.0]
         made.add_row(label, show_time(mean_of["time_s"]), seconds(projected.get("completion_s")),
                      show_time(mean_of["compute_s"]), show_time(mean_of["exposed_comm_s"]),
                      percent(mean_of["network_share"]), percent(mean(bubbles) if bubbles else None),
@@ -54,7 +54,7 @@ def planned(part: Breakdown | None, time_s: float, ideal_bubble: float | None) -
     made = table("Where an ideal iteration goes (mean over ranks; classes may overlap)", "", "time", "share")
     for what, value in _rows(asdict(part)):
         made.add_row(what, show_time(value), percent(value / time_s))
-    if part.bubble is not None:
+    if part.bubble is not None and ideal_bubble != 0.0:  # one stage has none
         made.add_row(_bubble(ideal_bubble), "", percent(part.bubble))
     return [made]
 
@@ -67,7 +67,7 @@ def _parts(part: Mapping[str, Any], ideal: Mapping[str, Any], time_s: float) -> 
         name = what.removeprefix(EXPOSED)
         sent = show_size(part["bytes_sent"][name]) if what.startswith(EXPOSED) else ""
         made.add_row(what, show_time(value), percent(value / time_s), show_time(perfect.get(what, 0.0)), sent)
-    if part["bubble"] is not None:
+    if part["bubble"] is not None and part["ideal_bubble"] != 0.0:
         made.add_row(_bubble(part["ideal_bubble"]), "", percent(part["bubble"]), percent(ideal["bubble"]), "")
     return made
 
