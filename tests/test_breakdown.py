@@ -11,6 +11,7 @@ from emulator.fidelity import judge
 from emulator.ideal_parts import ideal_breakdown
 from emulator.observe import observe
 from emulator.plan import resolve
+from emulator.report.tables import short_labels
 from emulator.results import summarise
 from tests.commands import measure, rows
 from tests.outcomes import outcome, plan
@@ -95,6 +96,14 @@ def test_a_resolved_job_is_the_same_job_again():
     made = plan(workload=JOB)
     again = resolve("", made.resolved, "ovs", "netdev")
     assert again.workload.schedule == made.workload.schedule and again.workload.target == made.workload.target
+
+
+def test_long_labels_are_cut_to_what_differs():
+    jobs = [f"target-rate={rate} workload=llm:layers=32,hidden=4096,dp=16,overlap={overlap}"
+            for rate in ("200gbit", "50gbit") for overlap in ("yes", "no")]
+    assert short_labels(jobs)[:2] == ["target-rate=200gbit overlap=yes", "target-rate=200gbit overlap=no"]
+    assert short_labels(["routing=ecmp", "routing=spray"]) == ["routing=ecmp", "routing=spray"]
+    assert short_labels([jobs[0], jobs[0]]) == [jobs[0], jobs[0]] and short_labels([]) == []
 
 
 @pytest.mark.root

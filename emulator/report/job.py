@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from emulator.breakdown import Breakdown
-from emulator.report.tables import percent, seconds, table
+from emulator.report.tables import percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
@@ -33,13 +33,14 @@ def jobs(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     stands for one. None where no run does, or only one."""
     made = table("Iterations of all runs", "run", "time", "on the real cluster", "computing",
                  "exposed communication", "network share", "bubble", "MFU")
-    for label, s in rows:
+    for label, (_, s) in zip(short_labels([label for label, _ in rows]), rows):
         iterations, parts = s["workload"]["iterations"], s["workload"].get("breakdown")
         projected = s["projected"] or {}
         if not parts:
             continue
         mean_of = {key: mean(i[key] for i in iterations) for key in iterations[0]}
-        bubbles = [part["bubble"] for part in parts if part["bubble"] is not None and part["ideal_bubble"] != 0.0]
+        bubbles = [part["bubble"] for part in parts
+                   if part["bubble"] is not None and part["ideal_bubble"] != 0.0]
         made.add_row(label, show_time(mean_of["time_s"]), seconds(projected.get("completion_s")),
                      show_time(mean_of["compute_s"]), show_time(mean_of["exposed_comm_s"]),
                      percent(mean_of["network_share"]), percent(mean(bubbles) if bubbles else None),
@@ -60,8 +61,8 @@ def planned(part: Breakdown | None, time_s: float, ideal_bubble: float | None) -
 
 
 def _parts(part: Mapping[str, Any], ideal: Mapping[str, Any], time_s: float) -> Table:
-    made = table("Where the first measured iteration goes (mean over ranks; classes may overlap)", "", "measured",
-                 "share", "on a perfect fabric", "sent by all ranks")
+    made = table("Where the first measured iteration goes (mean over ranks; classes may overlap)", "",
+                 "measured", "share", "on a perfect fabric", "sent by all ranks")
     perfect = dict(_rows(ideal))
     for what, value in _rows(part):
         name = what.removeprefix(EXPOSED)
