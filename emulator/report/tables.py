@@ -27,12 +27,13 @@ def table(title: str, *columns: str) -> Table:
 
 
 def short_labels(labels: Sequence[str], longest: int = 36) -> list[str]:
-    """Labels of runs for a column: where one is long, only the words in which they differ, commas parting words."""
+    """Labels of runs for a column: where one is long, only the words in which they differ."""
     if max(map(len, labels), default=0) <= longest:
         return list(labels)
     words = [re.split("[ ,]", label) for label in labels]
     common = set(words[0]).intersection(*words)
-    return [" ".join(word for word in each if word not in common) or label for each, label in zip(words, labels)]
+    return [" ".join(word for word in each if word not in common) or label
+            for each, label in zip(words, labels)]
 
 
 def seconds(time_s: float | None) -> str:
