@@ -44,7 +44,7 @@ def llm(spec: Spec, setting: Setting) -> Workload:
 
     def at(byte_scale: float) -> tuple[Workload, Scale, Cut]:
         scale = Scale(dilation, byte_scale, job.tp // job.nics if job.nvlink else 1)
-        cut = choose_cut(job, byte_scale, setting.wire.payload_bytes, v["blocks"])
+        cut = choose_cut(job, byte_scale / scale.per_card, setting.wire.payload_bytes, v["blocks"])
         schedule = write_iteration(job, layout, cut, scale, racks)
         return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"]), scale, cut
 
