@@ -124,3 +124,17 @@ def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path)
     params = 8 * 12 * 1024**2 + 2 * 32000 * 1024
     assert sent["gradients"] == pytest.approx(4 * params / 2 * 2 / 40000, rel=0.001)
     assert said["workload"]["wrong_values"] == said["workload"]["checksum_errors"] == 0
+
+
+@pytest.mark.root
+def test_sharded_experts_on_a_real_fabric_end_with_the_right_data(tmp_path):
+    """ZeRO-3, experts and tensor parallelism at once: every class is there, every sum is right."""
+    job = ("llm:layers=4,hidden=1024,seq=256,vocab=1000,dp=4,tp=2,ep=2,experts=4,zero=3,microbatches=2,forward=10ms,"
+           "backward=20ms,warmup=0")
+    said = measure(tmp_path / "out", "--topology", "star:hosts=8", "--rate", "5mbit", "--workload", job,
+                   "--byte-scale", "10000", "--verify")
+    (part,) = said["workload"]["breakdown"]
+    assert set(part["bytes_sent"]) == {"tensor", "expert", "gradients", "parameters"}
+    assert part["bytes_sent"]["parameters"] == pytest.approx(2 * part["bytes_sent"]["gradients"], rel=0.01)
+    assert said["workload"]["wrong_values"] == said["workload"]["checksum_errors"] == 0
+    assert said["workload"]["stuck"] == [] and said["projected"]["mfu"] > 0
