@@ -117,12 +117,12 @@ class Feedback:
 
     def __init__(self, scheme: Scheme, values: int) -> None:
         self._scheme = scheme
-        self._owed = numpy.zeros(values)
+        self.owed = numpy.zeros(values)
 
     def encode(self, values: numpy.ndarray) -> bytes:
-        wanted = values + self._owed
+        wanted = values + self.owed
         data = self._scheme.encode(wanted)
-        self._owed = wanted - self._scheme.decode(data, len(values))
+        self.owed = wanted - self._scheme.decode(data, len(values))
         return data
 
 

@@ -54,7 +54,7 @@ def test_feedback_loses_nothing(values, scheme):
     memory, decoded = Feedback(scheme, len(values)), numpy.zeros(len(values))
     for _ in range(3):
         decoded += scheme.decode(memory.encode(values), len(values))
-    assert decoded + memory._owed == pytest.approx(3 * values, rel=1e-6, abs=1e-6 * (1 + abs(values).max()))
+    assert decoded + memory.owed == pytest.approx(3 * values, rel=1e-6, abs=1e-6 * (1 + abs(values).max()))
 
 
 def test_real_ratios_of_a_million_values():

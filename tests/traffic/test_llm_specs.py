@@ -141,3 +141,21 @@ def test_128_ranks_are_planned_within_bounds(k8):
                                 setting)
     sends = sum(op.kind is Kind.SEND for ops in workload.schedule.ranks for op in ops)
     assert len(workload.schedule.ranks) == 128 and sends < 30_000
+
+
+def test_overlap_hides_gradients_until_they_take_longer_than_the_backward_pass(setting):
+    """The curve of labs/overlap.yaml: of eight buckets the last cannot hide, nor any once backward is over."""
+
+    def real_s(target_bps: float, overlap: str) -> tuple[float, float]:
+        at = replace(setting, target_rate_bps=target_bps)
+        workload = resolve_workload(f"{SMALL},dp=16,microbatches=1,microbatch=4,overlap={overlap}", at)
+        scale = workload.target.time_scale
+        took_s = ideal(workload, at.paths, at.wire).simulated.completion_s
+        return took_s / scale, computing_s(workload) / scale
+
+    for target_bps in (800e9, 400e9, 200e9, 100e9, 50e9):
+        (overlapped_s, compute_s), (plain_s, _) = (real_s(target_bps, each) for each in ("yes", "no"))
+        gradients_s = plain_s - compute_s
+        backward_s = compute_s * 2 / 3
+        hidden_s = plain_s - overlapped_s
+        assert hidden_s == pytest.approx(7 / 8 * min(gradients_s, backward_s), rel=0.12), target_bps

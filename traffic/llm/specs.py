@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec
@@ -171,7 +171,7 @@ def _bucket(text: str) -> int:
     return size_bytes
 
 
-def _one_of(name: str, known) -> Callable[[str], str]:
+def _one_of(name: str, known: Collection[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in known:
             raise BadInput(f'{WHAT}: {name} "{text}"{nearest(text, known)} is not known.')
