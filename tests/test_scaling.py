@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.experiment import make
@@ -12,6 +12,7 @@ from tests.outcomes import plan, refusal
 JOB = "llm:layers=8,hidden=1024,seq=1024,dp=4"
 
 
+@settings(max_examples=40, deadline=None)
 @given(rate_bps=st.floats(1e3, 1e9), target_gbit=st.integers(1, 1600))
 def test_the_dilation_follows_from_the_target_rate(rate_bps, target_gbit):
     chosen = scaling(make({"target-rate": f"{target_gbit}gbit"}), rate_bps)

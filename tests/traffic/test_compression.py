@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -16,6 +16,7 @@ LOSSY = st.sampled_from([Scheme("topk", 0.01), Scheme("topk", 0.5), Scheme("topk
                          Scheme("1bit")])
 
 
+@settings(max_examples=40, deadline=None)
 @given(values=FLOATS, scheme=LOSSY)
 def test_bytes_are_as_many_as_planned_and_decode_to_as_many_values(values, scheme):
     data = scheme.encode(values)
@@ -25,6 +26,7 @@ def test_bytes_are_as_many_as_planned_and_decode_to_as_many_values(values, schem
         scheme.decode(data + b"x", len(values))
 
 
+@settings(max_examples=40, deadline=None)
 @given(values=FLOATS)
 def test_int8_is_within_half_a_step_of_its_blocks_largest(values):
     back = Scheme("int8").decode(Scheme("int8").encode(values), len(values))
@@ -34,6 +36,7 @@ def test_int8_is_within_half_a_step_of_its_blocks_largest(values):
         assert abs(back[block] - values[block]).max() <= largest / 254 * 1.001 + 1e-30
 
 
+@settings(max_examples=40, deadline=None)
 @given(values=FLOATS)
 def test_topk_keeps_the_largest_and_one_bit_the_signs_and_the_mean(values):
     scheme = Scheme("topk", 0.1)
@@ -48,6 +51,7 @@ def test_topk_keeps_the_largest_and_one_bit_the_signs_and_the_mean(values):
         assert ((signs > 0) == (values >= 0)).all()
 
 
+@settings(max_examples=40, deadline=None)
 @given(values=FLOATS, scheme=LOSSY)
 def test_feedback_loses_nothing(values, scheme):
     """What was decoded so far and what is still owed add up to all that was put in."""

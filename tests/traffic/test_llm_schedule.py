@@ -123,6 +123,7 @@ def test_data_do_not_depend_on_the_order_of_events(changed):
         assert (interpret(schedule, data, random.Random(seed)) == first).all()
 
 
+@settings(max_examples=40, deadline=None)
 @given(stages=st.integers(2, 6), groups=st.integers(1, 3), interleave=st.integers(1, 3))
 def test_interleaved_order_has_every_pass_once_and_never_waits_for_itself(stages, groups, interleave):
     m = stages * groups
@@ -158,6 +159,7 @@ def test_overlap_hides_gradients_behind_the_backward_pass(star16):
     assert overlapped == pytest.approx(0.3 + max(gradients_s / 4, gradients_s - 0.15), rel=0.1)
 
 
+@settings(max_examples=40, deadline=None)
 @given(tp=st.integers(1, 4), dp=st.integers(1, 6), pp=st.integers(1, 4), order=st.sampled_from(ORDERS),
        data=st.data())
 def test_groups_cover_all_ranks_once(tp, dp, pp, order, data):
