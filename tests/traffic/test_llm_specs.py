@@ -64,6 +64,7 @@ def test_nvlink_takes_the_tensor_parallel_group_into_one_host(setting):
     assert len(one.schedule.ranks) == 16 and one.target.accelerators == 128
     classes = {op.traffic_class for ops in one.schedule.ranks for op in ops if op.kind is Kind.SEND}
     assert classes == {"pipeline", "gradients"}
+    assert any("one of the 8 rails" in note for note in one.notes)
     four = resolve_workload("llm:layers=32,hidden=4096,tp=8,pp=2,dp=8,nvlink=yes,nics=2", at)
     assert four.schedule.bytes_sent == pytest.approx(4 * one.schedule.bytes_sent, rel=0.01)
 

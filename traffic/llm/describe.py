@@ -15,14 +15,14 @@ from traffic.schedule import Kind, Workload
 from traffic.target import Target
 
 
-def target_of(job: LlmJob, layout: Layout, cut: Cut, scale: Scale, rate_bps: float, burst_bytes: int,
+def target_of(job: LlmJob, layout: Layout, scale: Scale, rate_bps: float, burst_bytes: int,
               workload: Workload) -> Target:
     """What the scaled workload stands for."""
     return Target(
         rate_bps, scale.dilation, scale.byte_scale, job.pp, job.microbatches, job.interleave,
         job.accelerators, job.flops, job.tokens * job.model.training_flops, job.tokens,
         _rows(job, layout, scale, rate_bps, workload),
-        _kept(scale), _lost(job, cut, scale, burst_bytes))
+        _kept(scale), _lost(job, scale, burst_bytes))
 
 
 def _rows(job: LlmJob, layout: Layout, scale: Scale, rate_bps: float, workload: Workload
@@ -78,28 +78,32 @@ def _kept(scale: Scale) -> tuple[str, ...]:
             "of the real job",)
 
 
-def _lost(job: LlmJob, cut: Cut, scale: Scale, burst_bytes: int) -> tuple[str, ...]:
+def _lost(job: LlmJob, scale: Scale, burst_bytes: int) -> tuple[str, ...]:
     handed_on = scale.size_bytes(pipeline_bytes(job))
-    merged = job.chunk_layers // cut.blocks
     lost = [f"a message has 1/{scale.byte_scale:.4g} of its packets: what a window, a burst or a buffer does "
             "within a message is not the real job's",
             "the kernel's 200 ms least retransmission timeout and delayed acknowledgements are not stretched"]
     if job.pp > 1 and handed_on < burst_bytes:
         lost.append(f"an activation of {show_size(handed_on)} is less than the {show_size(burst_bytes)} that "
                     "an idle link sends at once, so that it takes only the path's delay")
+    return tuple(lost)
+
+
+def notes_of(job: LlmJob, cut: Cut) -> tuple[str, ...]:
+    """What stands for something else, whatever the scale; sentences for the user."""
+    notes, merged, real = [], job.chunk_layers // cut.blocks, gradient_buckets(job)
     if merged > 1:
-        lost.append(f"{merged} layers stand merged as one block (one computation, one sum with the bytes of "
-                    "all)")
-    real = gradient_buckets(job)
+        notes.append(f"{merged} layers stand merged as one block: one computation, one sum with the bytes "
+                     "of all.")
     if job.dp > 1 and real > cut.buckets:
-        lost.append(f"{real} gradient buckets of a stage stand merged as {cut.buckets}")
+        notes.append(f"{real} gradient buckets of a stage stand merged as {cut.buckets}.")
     if job.nvlink and job.tp > 1:
         rails = f"one of the {job.nics} rails of a host, and the others look alike"
         if job.nics < job.tp:
             rails = (f"one of {job.nics} network cards, which carries the traffic of {job.tp // job.nics} "
                      "accelerators")
-        lost.append(f"tensor-parallel sums stay inside a host and are time spent there "
-                    f"({show_rate(job.scaleup_bps)}); the fabric is {rails}")
-    lost.append("embedding and output head are spread over the stages; routing to experts is balanced; "
-                "encoding, padding and the loss's own sums take no time")
-    return tuple(lost)
+        notes.append("Tensor-parallel sums stay inside a host and are time spent there "
+                     f"({show_rate(job.scaleup_bps)}); the fabric is {rails}.")
+    notes.append("Embedding and output head are spread over the stages; routing to experts is balanced; "
+                 "encoding, padding and the loss's own sums take no time.")
+    return tuple(notes)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec
@@ -10,7 +11,7 @@ from emulator.units import parse_rate, parse_size, parse_time
 from traffic.compression import parse_scheme
 from traffic.ideal import bounds_s
 from traffic.llm.cut import Cut, choose_cut
-from traffic.llm.describe import target_of
+from traffic.llm.describe import notes_of, target_of
 from traffic.llm.job import DTYPES, WHAT, LlmJob, check_job
 from traffic.llm.layout import ORDERS, Layout
 from traffic.llm.model import Model, counted_params
@@ -54,10 +55,8 @@ def llm(spec: Spec, setting: Setting) -> Workload:
         trial, _, _ = at(byte_scale)
         byte_scale = rounded(byte_scale * max(bounds_s(trial, setting.paths, setting.wire)) / GOAL_S)
     workload, scale, cut = at(byte_scale)
-    target = target_of(job, layout, cut, scale, setting.rate_bps * dilation, setting.wire.burst_bytes,
-                       workload)
-    return Workload(workload.name, workload.schedule, placement, workload.iterations, workload.warmup,
-                    target=target)
+    return replace(workload, notes=notes_of(job, cut), target=target_of(
+        job, layout, scale, setting.rate_bps * dilation, setting.wire.burst_bytes, workload))
 
 
 def _read(spec: Spec) -> dict[str, object]:
