@@ -46,14 +46,14 @@ def _block(hosts: Sequence[tuple[int, str]]) -> Block:
 def aggregate(tree: Block, hops: Mapping[str, tuple[int, ...]]) -> list[tuple[str, tuple[int, ...]]]:
     """[(prefix, ports)] for one switch whose next hops to each rack are `hops`, in address order.
 
-    A rack without next hops (the switch itself) gets no prefix.
+    A rack without next hops (the switch itself, or one that is out of reach) gets no prefix.
     """
     table: list[tuple[str, tuple[int, ...]]] = []
 
     def shared(block: Block) -> tuple[int, ...] | None:
         """The ports that serve the whole block; None when they differ, its parts then being in the table."""
         if block.rack is not None:
-            return hops[block.rack]
+            return hops.get(block.rack, ())
         lower, upper = (shared(half) for half in block.halves)
         if lower is not None and lower == upper:
             return lower

@@ -71,8 +71,14 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
     it. Where several ports lead on, a select group chooses; groups with the same members are one.
     Everything else is dropped by a rule of priority 0. Raises BadInput for an unknown routing.
     """
+    entry, _ = parse_routing(routing)
+    return tables_over(graph, routing, seed, entry.next_hops(graph))
+
+
+def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[int, SwitchTables]:
+    """The tables of `plan_tables` over next hops of one's own; racks without any get no rule."""
     entry, gap_us = parse_routing(routing)
-    tree, hops = blocks(graph.hosts), entry.next_hops(graph)
+    tree = blocks(graph.hosts)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
     tables = {}
     for switch in graph.switches:

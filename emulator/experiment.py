@@ -71,6 +71,8 @@ class Experiment(pydantic.BaseModel):
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
+                                              "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
     dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the workload are "
                                     "multiplied by K; auto: target-rate / rate where one is given or the workload "
@@ -191,7 +193,7 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     values = dict(values)
     matrix = values.pop("matrix", {}) or {}
     for key, listed in matrix.items():
-        if key in ("repeat", "pcap") or key not in _names():
+        if key in ("repeat", "pcap", "events") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from controllers.routing import ROUTINGS
 from emulator import __version__
 from emulator.errors import BadInput
+from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
@@ -110,6 +111,8 @@ def parser() -> argparse.ArgumentParser:
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)
     add(how, "deadline", "TIME")
+    how.add_argument("--event", metavar="EVENT", action="append", dest="events",
+                     help=f'"{EVENTS_ABOUT}"; may be given several times'.replace("%", "%%"))
     how.add_argument("--verify", action="store_true", help="real sums and checksums on the payload")
     how.add_argument("--pcap", metavar="PORT[,PORT]", help="capture these ports into DIR/PORT.pcap")
     how.add_argument("--cli", action="store_true", help="Mininet's command line on the fabric instead of the workload")

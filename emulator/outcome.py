@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from emulator.delay.record import DelayRecord
+from emulator.events.record import EventsRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.memory import Memory
@@ -61,6 +62,7 @@ class Outcome:
     packet_ins: int = 0
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
     captures: tuple[Captured, ...] = ()
+    events: EventsRecord | None = None
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

@@ -18,6 +18,8 @@ from emulator.classes import DEFAULT_TABLE, ClassTable
 from emulator.capacity import Capacity, largest_rate_bps, predict
 from emulator.delay.relay import check as check_delay
 from emulator.errors import BadInput
+from emulator.events.check import check_events
+from emulator.events.spec import Event, parse_events
 from emulator.experiment import FILE_OPTIONS, Experiment, with_file
 from emulator.fabric.pcap import check_ports
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
@@ -57,6 +59,7 @@ class Plan:
     switch: str
     datapath: str
     deadline_s: float
+    events: tuple[Event, ...]
     ideal: Ideal
     tier_bytes: dict[str, float]
     expected: Share | None
@@ -123,12 +126,16 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     check_schedule(workload.schedule, len(graph.hosts))
     perfect = ideal(workload, paths, wire)
     iterations = workload.warmup + workload.iterations
+    deadline_s = _deadline_s(experiment.deadline, perfect.ideal_s * iterations)
+    events = parse_events(experiment.events)
+    check_events(events, graph, experiment.routing, experiment.seed, switch, deadline_s, iterations,
+                 (op.phase for ops in workload.schedule.ranks for op in ops), wire.frame_bytes)
     plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
         buffer_bytes=_buffer_bytes(experiment.buffer, wire), ecn_bytes=_ecn_bytes(experiment, wire, switch),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
-        deadline_s=_deadline_s(experiment.deadline, perfect.ideal_s * iterations), ideal=perfect,
+        deadline_s=deadline_s, events=events, ideal=perfect,
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
         expected=_expected(workload, paths, experiment),
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from emulator import netns
 from emulator.errors import EmulatorError, Interrupted
+from emulator.events.conductor import Conductor
 from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
 from emulator.fabric.ethtool import offloads_on
@@ -43,6 +44,7 @@ class Replay:
         plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
         progress.stage("connecting ranks")
         engine = self._engine()
+        conductor: Conductor | None = None
         try:
             engine.connect(deadline_s=max(30.0, plan.deadline_s / 4))
             self.session.update(paths=self._paths(engine), return_paths=self._return_paths(engine))
@@ -50,6 +52,8 @@ class Replay:
             before = take_snapshot(fabric.ports, fabric.hosts)
             losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
             bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
+            if plan.events:
+                conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
@@ -57,7 +61,7 @@ class Replay:
             try:
                 time.sleep(SAMPLING_LEAD_S)  # the window lies within the samples
                 with captures(self.session, fabric):
-                    self._replay(engine)
+                    self._replay(engine, conductor)
                 # cores are read once a second: a shorter run waits for its second reading
                 time.sleep(max(SAMPLING_LEAD_S, watched_s + LEAST_WATCH_S - time.monotonic()))
             finally:
@@ -67,6 +71,8 @@ class Replay:
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
+            if conductor:
+                self.session.update(events=conductor.record())
             self.session.update(impossible_windows=self.session.congestion_control.impossible_windows)
             failure = self.session.switches.failure()
             if failure:
@@ -77,10 +83,13 @@ class Replay:
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
                          datapath_losses={what: count - losses[what] for what, count in
                                           (self._recorded(self.session.switches.losses) or losses).items()},
-                         packet_ins=self.session.controller.state().packet_ins - packet_ins)
+                         packet_ins=(conductor.packet_ins if conductor
+                                     else self.session.controller.state().packet_ins) - packet_ins)
             progress.done()
         finally:
             engine.transport.close()
+            if conductor:
+                conductor.close()
 
     def _recorded(self, act: Callable[[], T]) -> T | None:
         """What `act` gives; None where the switch has gone or a queue was taken away under it, which the
@@ -108,15 +117,19 @@ class Replay:
 
         return Engine(plan.workload, transport, options, report)
 
-    def _replay(self, engine: Engine) -> None:
+    def _replay(self, engine: Engine, conductor: Conductor | None) -> None:
         """Run to the end; an interrupt keeps what was seen until then."""
         started = time.monotonic()
         try:
+            if conductor:
+                conductor.start()
             result = engine.run()
         except Interrupted:
             result = engine.seen()
             self.session.update(interrupted=True)
         self.session.update(engine=result, started_s=started, ended_s=time.monotonic())
+        if conductor:
+            conductor.finish()
 
     def _paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
         """The nodes that the data of each connection crosses, asked of the switches."""

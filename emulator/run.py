@@ -23,6 +23,7 @@ from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
+from emulator.events.aftermath import instants
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
@@ -251,7 +252,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if outcome.engine:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
         folder.write("timeline.json", timeline.trace(
-            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s,
+            instants(results.followed(outcome), outcome.started_s)))
     if plan.classes and outcome.packets:
         folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
     if outcome.recording:

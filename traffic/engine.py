@@ -81,6 +81,9 @@ class Engine:
         self._expected = self._received = 0
         self._verification = Verification(workload, self.dag, options.seed) if options.verify else None
         self._stuck: list[str] = []
+        self._phases: set[str] = set()
+        self.reached: Callable[[int, str], None] = lambda iteration, phase: None
+        """Called when an iteration begins (phase '') and when a phase does for the first time."""
         self._outgoing: list[deque[InFlight]] = [deque() for _ in self.keys]
         self._incoming: list[deque[InFlight]] = [deque() for _ in self.keys]
         self._unacked: list[deque[InFlight]] = [deque() for _ in self.keys]
@@ -126,6 +129,7 @@ class Engine:
         self._expected += self.workload.schedule.bytes_sent
         if self._verification:
             self._verification.begin(index)
+        self.reached(index, "")
         start = last_report = time.monotonic()
         self._start_all(self.state.ready(), start)
         total, received = len(self.dag.ops), self._received
@@ -187,6 +191,9 @@ class Engine:
         while todo:
             number = todo.popleft()
             op = self.dag.ops[number]
+            if op.phase not in self._phases:
+                self._phases.add(op.phase)
+                self.reached(self._current, op.phase)
             if op.kind is Kind.COMPUTE:
                 self._posted[number] = now
                 if op.duration_s > 0:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from emulator.report import setup, transport
 from emulator.report.classes import classes, pauses
+from emulator.report.events import events
 from emulator.report.job import job
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
@@ -156,6 +157,8 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
                   *transport.lines(summary), ""]
     served = classes(summary)
     parts += [served, *pauses(summary)] if served else []
+    happened = events(summary)
+    parts += [happened] if happened else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]

@@ -78,6 +78,18 @@ static __always_inline bool bucket_alive(const struct asic_bucket *bucket)
 	return watched && watched->in_use && alive(watched);
 }
 
+/* A packet that was meant for this bucket takes another: local repair, as it happens. */
+static __always_inline void note_avoided(const struct asic_bucket *bucket)
+{
+	struct asic_port *watched = port_at(bucket->watch);
+
+	if (!watched)
+		return;
+	if (!watched->avoided_ns)
+		watched->avoided_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&watched->avoided_packets, 1);
+}
+
 static __always_inline struct asic_bucket *bucket_at(struct asic_group *group, __u32 index)
 {
 	index &= MAX_BUCKETS - 1;
@@ -112,8 +124,14 @@ __noinline int any_alive(struct asic_group *group, __u32 number)
 static __always_inline int by_slot(struct asic_group *group, __u32 number, __u32 slot)
 {
 	__u32 chosen = group->slot[slot & (GROUP_SLOTS - 1)] & (MAX_BUCKETS - 1);
+	int other;
 
-	return bucket_alive(bucket_at(group, chosen)) ? (int)chosen : any_alive(group, number);
+	if (bucket_alive(bucket_at(group, chosen)))
+		return chosen;
+	other = any_alive(group, number);
+	if (other >= 0)
+		note_avoided(bucket_at(group, chosen));
+	return other;
 }
 
 /* Uniform numbers give each member its share by weight. */
@@ -138,8 +156,12 @@ __noinline int least_queue(struct asic_group *group, __u32 dscp)
 		struct asic_bucket *bucket = bucket_at(group, index);
 		struct asic_port *port = port_at(bucket->port);
 
-		if (!port || !bucket_alive(bucket))
+		if (!port)
 			continue;
+		if (!bucket_alive(bucket)) {
+			note_avoided(bucket);
+			continue;
+		}
 		__u32 class = bucket->queue == NO_QUEUE ? class_of(port, dscp) : bucket->queue;
 		__u64 delay = depth_of(port, class) * port->ns_per_byte_q16;
 
