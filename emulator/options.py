@@ -34,6 +34,10 @@ class Invocation:
     quiet: bool
 
 
+def number_or_auto(text: str) -> float | str:
+    return text if text == "auto" else float(text)
+
+
 class _Schema(argparse.Action):
     """--schema: print and leave, as --version does."""
 
@@ -107,8 +111,9 @@ def parser() -> argparse.ArgumentParser:
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
-    add(scale, "dilation", "K", float)
-    add(scale, "byte-scale", "S", float)
+    add(scale, "target-rate", "RATE")
+    add(scale, "dilation", "K", number_or_auto)
+    add(scale, "byte-scale", "S", number_or_auto)
     how = made.add_argument_group("how it runs")
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)

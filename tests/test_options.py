@@ -74,7 +74,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--repeat", "0"), "a whole number from 1 to 1000"),
     (("--deadline", "0s"), "more than zero"),
     (("--deadline", "-1s"), "negative"),
-    (("--dilation", "nan"), "dilation=nan is not a number from 1 to 1000000000."),
+    (("--dilation", "nan"), "dilation=nan is not a number from 1 to 1000000000, or auto."),
     (("--delay", "5"), "no unit"),
     (("--delay", "-1ms"), "negative"),
     (("--delay", "1s"), "more than 0.1s"),

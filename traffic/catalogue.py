@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traffic.collective_specs import ALGORITHMS
+from traffic.llm import catalogue as llm
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,9 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                   *_PIPELINE, ("gradient", "bytes of a stage's gradients", "half as long as the computing"),
                   *_SPREAD, *_REPEAT),
                  "training:stages=4,replicas=4,microbatches=8,gradient=1MB"),
+    WorkloadHelp("llm", llm.MEANING, (*llm.PARAMETERS, _PLACEMENT, *_REPEAT), llm.EXAMPLE),
+    WorkloadHelp("job", "the same as a YAML file: 'workload: llm', 'params: 70e9', …; or 'job FILE.yaml'", (),
+                 "job:FILE.yaml"),
     WorkloadHelp("pattern", "one flow per pair of hosts, all at once; one of stride, pair, incast, "
                  "random-bijection, staggered",
                  (("stride", "host x sends to host x + N", ""),
