@@ -66,8 +66,8 @@ class Experiment(pydantic.BaseModel):
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
 
 
-# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
-_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
+_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
 FILE_OPTIONS = ("topology", "workload")
 
 

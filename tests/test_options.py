@@ -99,7 +99,7 @@ CM = "Nodes 4\nConnections 1\n"
 
 @pytest.mark.parametrize("text, words", [
     ("Nodes 4\nConnections 2\n0->1 start 0 size 100\n", ":2: the header declares 2"),
-    (CM + "0->1 id 0 start 0 size 100\n", ':3: id "0"'),
+    (CM + "0->1 id 0 start 0 size 100\n", ':3:9: id "0"'),
     (CM + "0->1 id 1 trigger 9 size 100\n", ":3: trigger 9 is not defined"),
     (CM + "0->1 start 0 size 0\n", ":3: size 0"),
     (CM + "0->0 start 0 size 9\n", ":3: node 0 sends to itself"),
