@@ -13,7 +13,7 @@ from controllers.routing import ROUTINGS
 from emulator import __version__
 from emulator.errors import BadInput
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
-from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
@@ -55,7 +55,8 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
 
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
-    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
+        (FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT), (HPCC_SPEC, HPCC_ABOUT)]
     routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
     workloads = []
     for w in WORKLOADS:

@@ -5,7 +5,7 @@ Needs no root. The plan is plain data and travels into the sandbox as it is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from controllers.routing import parse_routing
@@ -99,6 +99,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     paths = Paths(graph)
     workload, wire = _workload(experiment, graph, paths, switch, datapath)
     check_schedule(workload.schedule, len(graph.hosts))
+    workload = replace(workload, notes=(*graph.notes, *workload.notes))
     perfect = ideal(workload, paths, wire)
     iterations = workload.warmup + workload.iterations
     return Plan(

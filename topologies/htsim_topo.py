@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, nearest
+from emulator.units import show_rate, show_time
 from topologies.clos3 import Clos3
 from topologies.from_mininet import graph_from_topo
 from topologies.graph import Graph
@@ -59,7 +60,18 @@ def read_topo(path: Path) -> HtsimFabric:
     topo = _clos(path, header, tiers)
     delays = [tuple(tier.get(name, _Entry(0, 0)).value / 1e9 for tier in tiers)
               for name in ("downlink_latency_ns", "switch_latency_ns")]
-    return HtsimFabric(graph_from_topo(topo, str(path)), tiers[0]["downlink_speed_gbps"].value * 1e9, *delays)
+    host_rate_bps = tiers[0]["downlink_speed_gbps"].value * 1e9
+    graph = graph_from_topo(topo, str(path), (_note(path, host_rate_bps, *delays),))
+    return HtsimFabric(graph, host_rate_bps, *delays)
+
+
+def _note(path: Path, host_rate_bps: float, link_delay_s: tuple[float, ...], switch_delay_s: tuple[float, ...]) -> str:
+    """What of the file the Graph does not carry."""
+    links = ", ".join(map(show_time, link_delay_s))
+    switches = f" and those of its switches ({', '.join(map(show_time, switch_delay_s))})" if any(switch_delay_s) else ""
+    return (f"{path}: the target's host link has {show_rate(host_rate_bps)}, which --rate stands for, and other links "
+            f"run at the file's ratios to it; the delays of its tiers ({links} from the hosts up){switches} are not "
+            "applied by a topology.")
 
 
 def _parse(path: Path, text: str) -> tuple[_Block, list[_Block]]:
