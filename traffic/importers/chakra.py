@@ -108,7 +108,7 @@ def _nodes(file: str) -> list[_Node]:
             if len(nodes) > MOST_STEPS:
                 raise BadInput(f"{file}: more than {MOST_STEPS} nodes.")
     except ValueError as error:
-        raise BadInput(f"{file}: {error}; is it a Chakra trace?") from None
+        raise BadInput(f"{file}: {error}, so that it is no Chakra trace.") from None
     return nodes
 
 

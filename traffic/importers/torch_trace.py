@@ -99,7 +99,7 @@ def _parse(path: str) -> _File:
         if type(node.get("id")) is not int or not 0 <= node["id"] < 2**63:
             raise BadInput(f"{path}: node number {position} has no id.")
         record = _attributes(path, node) or _inputs(path, node)
-        name = str(record["collective"]).lower()
+        name = record["collective"]
         if name in LEFT_OUT:
             continue
         if name not in COLLECTIVES:
@@ -117,11 +117,14 @@ def _attributes(path: str, node: dict[str, Any]) -> dict[str, Any] | None:
     attrs = {str(each.get("name")): each.get("value") for each in listed}
     if "collective_name" not in attrs:
         return None
+    name = str(attrs["collective_name"]).lower()
+    if name not in COLLECTIVES:
+        return {"collective": name}
     element = ELEMENT_BYTES.get(str(attrs.get("dtype")))
     if element is None:
         raise BadInput(f'{path}: node {node["id"]}: the dtype {shown(repr(attrs.get("dtype")))} is unknown'
                        f'{nearest(str(attrs.get("dtype")), ELEMENT_BYTES)}.')
-    return {"collective": attrs["collective_name"], "pg_name": attrs.get("pg_name"), "size": attrs.get("pg_size"),
+    return {"collective": name, "pg_name": attrs.get("pg_name"), "size": attrs.get("pg_size"),
             "start": attrs.get("global_rank_start"), "stride": attrs.get("global_rank_stride"),
             "in": _bytes(path, node, attrs.get("in_msg_nelems"), element),
             "out": _bytes(path, node, attrs.get("out_msg_nelems"), element)}
@@ -146,11 +149,14 @@ def _inputs(path: str, node: dict[str, Any]) -> dict[str, Any]:
                   (*COLLECTIVES, *LEFT_OUT)), None)
     if shift is None or shift + 4 >= len(values) or shift < 2:
         raise BadInput(f'{path}: node {node["id"]}: the inputs of {RECORD} name no collective that is known.')
+    collective = values[shift].lower()
+    if collective not in COLLECTIVES:
+        return {"collective": collective}
     size_bytes = _tensor_bytes(path, node, values[0])
     outputs = node.get("outputs")
     out = outputs.get("values") if isinstance(outputs, dict) else outputs
     name = values[shift - 2]
-    return {"collective": values[shift], "pg_name": name[0] if isinstance(name, list) and name else name,
+    return {"collective": collective, "pg_name": name[0] if isinstance(name, list) and name else name,
             "start": values[shift + 3], "stride": values[shift + 4],
             "size": values[shift + 5] if shift + 5 < len(values) else None,
             "in": size_bytes, "out": _tensor_bytes(path, node, out) or size_bytes}
