@@ -1,0 +1,83 @@
+"""A schedule as an htsim connection matrix (csg-htsim, sim/datacenter/connection_matrix.cpp).
+
+Every message becomes a flow, every 'must finish first' a trigger: a oneshot for one message, a barrier
+for several. A flow fires one trigger at each of its ends and waits for one, so not every schedule can
+be said; see `cm_text`.
+"""
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+from emulator.errors import BadInput
+from traffic.dag import dag
+from traffic.export.flow_deps import End, Waits, waits_of_sends
+from traffic.schedule import Schedule
+
+PICOSECONDS = 1e12
+
+
+def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
+            end_s: tuple[tuple[float, ...], ...]) -> tuple[str, tuple[str, ...]]:
+    """(file, notes) of a checked schedule; rank r is node placement[r] of `hosts` nodes.
+
+    Where a message would have to fire two triggers, those that wait for it wait for one message only:
+    the one that ends last when nothing is in the way (`end_s`, as `traffic.simulate` gives it). The
+    notes count these, and the computing between messages, which the format cannot say.
+    """
+    graph = dag(schedule)
+    waits = waits_of_sends(graph)
+    if not waits:
+        raise BadInput(f"{schedule.name} sends nothing; a connection matrix would be empty.")
+    used = _users(waits)
+    ended = {node: end_s[graph.rank[node]][node - graph.first[graph.rank[node]]] for node in range(len(graph.ops))}
+    cut, sets = 0, {}
+    for node, wait in waits.items():
+        ends = wait.ends
+        if any(len(used[end]) > 1 for end in ends):
+            cut += len(ends) > 1
+            # of two equal times the later node, so that the choice is the same on every run
+            ends = frozenset({max(ends, key=lambda end: (ended[_node(end, graph.match)], end))})
+        sets[node] = ends
+    number = {node: place for place, node in enumerate(sorted(waits), 1)}
+    triggers = {ends: place for place, ends in enumerate(dict.fromkeys(sets[node] for node in number if sets[node]), 1)}
+    fires = {end: place for ends, place in triggers.items() for end in ends}
+    lines = [f"Nodes {hosts}", f"Connections {len(number)}"] + ([f"Triggers {len(triggers)}"] if triggers else [])
+    delayed_s, late = 0.0, 0
+    for node, flow in number.items():
+        op, wait = graph.ops[node], waits[node]
+        words = [f"{placement[graph.rank[node]]}->{placement[op.peer]} id {flow}"]
+        if sets[node]:
+            words.append(f"trigger {triggers[sets[node]]}")
+            delayed_s, late = delayed_s + wait.after_s, late + (wait.after_s > 0)
+        else:
+            words.append(f"start {round(wait.after_s * PICOSECONDS)}")
+        words.append(f"size {op.size_bytes}")
+        words += [f"{end}_done_trigger {fires[node, end]}" for end in ("send", "recv") if (node, end) in fires]
+        priority = re.fullmatch(r"prio([0-9]+)", op.traffic_class)
+        words += [f"prio {priority[1]}"] if priority else []
+        lines.append(" ".join(words))
+    lines += [f"trigger id {place} oneshot" if len(ends) == 1 else f"trigger id {place} barrier count {len(ends)}"
+              for ends, place in triggers.items()]
+    notes = []
+    if cut:
+        notes.append(f"{cut} of {len(number)} flows wait for one message where the schedule has several, the one that "
+                     "ends last on an empty fabric: a flow of a connection matrix fires one trigger at each end.")
+    if late:
+        notes.append(f"the computing before {late} flows ({delayed_s:.6g} s in all) is left out: a flow that a trigger "
+                     "starts has no delay.")
+    return "\n".join(lines) + "\n", tuple(notes)
+
+
+def _users(waits: dict[int, Waits]) -> dict[End, Counter[frozenset[End]]]:
+    """end -> the different sets of ends that it is waited for in."""
+    used: dict[End, Counter[frozenset[End]]] = defaultdict(Counter)
+    for wait in waits.values():
+        for end in wait.ends:
+            used[end][wait.ends] += 1
+    return used
+
+
+def _node(end: End, match: dict[int, int]) -> int:
+    send, which = end
+    return send if which == "send" else match[send]
