@@ -29,11 +29,12 @@ class Embedder:
         for member, ops in enumerate(schedule.ranks):
             rank, base = group[member], len(self._program.ops[group[member]])
             waited_for: set[int] = set()
+            entered = False
             for op in ops:
                 deps = tuple(base + dep for dep in op.deps)
                 waited_for.update(op.deps)
                 if op.kind is not Kind.RECV and all(ops[dep].kind is Kind.RECV for dep in op.deps):
-                    deps = (*deps, entries[member])
+                    deps, entered = (*deps, entries[member]), True
                 peer, tag = -1, 0
                 if op.peer >= 0:
                     peer = group[op.peer]
@@ -44,7 +45,9 @@ class Embedder:
                 self._program.append(rank, Op(op.kind, deps, peer, op.size_bytes, tag, op.channel,
                                               op.duration_s, -1, phase, op.step, traffic_class))
             last = tuple(base + index for index in range(len(ops)) if index not in waited_for)
-            ends.append(self._program.compute(rank, 0.0, last or (entries[member],), phase, 0))
+            # a member that only receives is through when it has, but not before it has come there itself
+            last = last if entered else (*last, entries[member])
+            ends.append(self._program.compute(rank, 0.0, last, phase, 0))
         for key, count in used.items():
             self._tags[key] += count
         return ends

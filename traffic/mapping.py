@@ -105,9 +105,10 @@ def without(schedule: Schedule, ranks: set[int]) -> Schedule:
     taken: dict[tuple[int, int, int, int], int] = defaultdict(int)
     made = []
     for rank, ops in enumerate(schedule.ranks):
-        kept = []
+        kept: list[Op] = []
         for op in ops:
-            if op.peer < 0 or not {rank, op.peer} & ranks:
+            unfed = op.kind is Kind.REDUCE and {rank, ops[op.deps[0]].peer} & ranks
+            if not unfed and (op.peer < 0 or not {rank, op.peer} & ranks):
                 kept.append(op)
                 continue
             triggers = op.triggers

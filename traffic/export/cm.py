@@ -1,13 +1,13 @@
 """A schedule as an htsim connection matrix (csg-htsim, sim/datacenter/connection_matrix.cpp).
 
 Every message becomes a flow, every 'must finish first' a trigger: a oneshot for one message, a barrier
-for several. A flow fires one trigger at each of its ends and waits for one, so not every schedule can
-be said; see `cm_text`.
+for several. A flow fires one trigger at each of its two ends and waits for one, so not every schedule
+can be said; see `cm_text`.
 """
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from emulator.errors import BadInput
 from traffic.dag import dag
@@ -21,7 +21,7 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
             end_s: tuple[tuple[float, ...], ...]) -> tuple[str, tuple[str, ...]]:
     """(file, notes) of a checked schedule; rank r is node placement[r] of `hosts` nodes.
 
-    Where a message would have to fire two triggers, those that wait for it wait for one message only:
+    Where a message would have to fire more than two triggers, those that wait for it wait for one message only:
     the one that ends last when nothing is in the way (`end_s`, as `traffic.simulate` gives it). The
     notes count these, and the computing between messages, which the format cannot say.
     """
@@ -29,19 +29,19 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
     waits = waits_of_sends(graph)
     if not waits:
         raise BadInput(f"{schedule.name} sends nothing; a connection matrix would be empty.")
-    used = _users(waits)
+    crowded = _crowded(waits)
     ended = {node: end_s[graph.rank[node]][node - graph.first[graph.rank[node]]] for node in range(len(graph.ops))}
     cut, sets = 0, {}
     for node, wait in waits.items():
         ends = wait.ends
-        if any(len(used[end]) > 1 for end in ends):
+        if any(send in crowded for send, _ in ends):
             cut += len(ends) > 1
             # of two equal times the later node, so that the choice is the same on every run
             ends = frozenset({max(ends, key=lambda end: (ended[_node(end, graph.match)], end))})
         sets[node] = ends
     number = {node: place for place, node in enumerate(sorted(waits), 1)}
     triggers = {ends: place for place, ends in enumerate(dict.fromkeys(sets[node] for node in number if sets[node]), 1)}
-    fires = {end: place for ends, place in triggers.items() for end in ends}
+    fires = _slots(triggers)
     lines = [f"Nodes {hosts}", f"Connections {len(number)}"] + ([f"Triggers {len(triggers)}"] if triggers else [])
     delayed_s, late = 0.0, 0
     for node, flow in number.items():
@@ -53,7 +53,7 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
         else:
             words.append(f"start {round(wait.after_s * PICOSECONDS)}")
         words.append(f"size {op.size_bytes}")
-        words += [f"{end}_done_trigger {fires[node, end]}" for end in ("send", "recv") if (node, end) in fires]
+        words += [f"{end}_done_trigger {trigger}" for end, trigger in sorted(fires.get(node, {}).items())]
         priority = re.fullmatch(r"prio([0-9]+)", op.traffic_class)
         words += [f"prio {priority[1]}"] if priority else []
         lines.append(" ".join(words))
@@ -69,13 +69,26 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
     return "\n".join(lines) + "\n", tuple(notes)
 
 
-def _users(waits: dict[int, Waits]) -> dict[End, Counter[frozenset[End]]]:
-    """end -> the different sets of ends that it is waited for in."""
-    used: dict[End, Counter[frozenset[End]]] = defaultdict(Counter)
-    for wait in waits.values():
-        for end in wait.ends:
-            used[end][wait.ends] += 1
-    return used
+def _crowded(waits: dict[int, Waits]) -> set[int]:
+    """Messages that more than two different sets wait for: a flow has two ends to fire a trigger at."""
+    sets: dict[int, set[frozenset[End]]] = defaultdict(set)
+    for ends in {wait.ends for wait in waits.values()}:
+        for send, _ in ends:
+            sets[send].add(ends)
+    return {send for send, its in sets.items() if len(its) > 2}
+
+
+def _slots(triggers: dict[frozenset[End], int]) -> dict[int, dict[str, int]]:
+    """message -> 'send' and 'recv' -> the trigger that this end fires.
+
+    An end that is taken gives way to the other one: the two differ by the way of an acknowledgement.
+    """
+    fires: dict[int, dict[str, int]] = defaultdict(dict)
+    for ends, place in triggers.items():
+        for send, end in sorted(ends):
+            other = "send" if end == "recv" else "recv"
+            fires[send][other if end in fires[send] else end] = place
+    return fires
 
 
 def _node(end: End, match: dict[int, int]) -> int:
