@@ -30,8 +30,17 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
         datapath_losses=outcome.datapath_losses, dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
-        link_faults=outcome.link_faults,
+        link_faults=outcome.link_faults, switch_drops=_told_to_drop(outcome), delay=outcome.delay,
         paths=tuple(_delays(plan, outcome, sent)))
+
+
+def _told_to_drop(outcome: Outcome) -> dict[str, int]:
+    """Packets that each switch lost on order: bit errors of its links."""
+    drops: dict[str, int] = {}
+    for port in outcome.ports:
+        if port.name in outcome.bit_errors:
+            drops[port.node] = drops.get(port.node, 0) + outcome.bit_errors[port.name]
+    return drops
 
 
 def _gaps(outcome: Outcome) -> tuple[float, float] | None:

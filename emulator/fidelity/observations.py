@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from emulator.delay.record import DelayRecord
 from emulator.fabric.spec import ETHERNET_BYTES, Port
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.cpu import CoreSeries
@@ -47,6 +48,7 @@ class Observations:
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     paths: round trips of long flows; empty where none was measured.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
+    delay: what the relay of --delay did, None where links have no delay.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
     """
@@ -73,6 +75,7 @@ class Observations:
     link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
     impossible_windows: int = 0
+    delay: DelayRecord | None = None
 
     @property
     def frame_bytes(self) -> int:
