@@ -84,7 +84,7 @@ def matrices(draw):
 
 
 @given(matrices())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_connection_matrix_comes_back_with_the_same_meaning(tmp_path_factory, star16, text):
     path = tmp_path_factory.getbasetemp() / "round.cm"
     path.write_text(text)
