@@ -61,8 +61,9 @@ def read_hpcc_topo(path: str) -> HpccFabric:
         raise slip(path, lines[0][0] if lines else 1,
                    f"the first line must be: nodes, switches, links; it has {count} words{extra}.")
     line, words = lines[0]
-    nodes, switch_count, link_count = (whole_number(path, line, name, word, 1, most) for name, word, most in zip(
-        ("nodes", "switches", "links"), words, (MOST_NODES, MOST_NODES, MOST_LINKS)))
+    nodes, switch_count, link_count = (
+        whole_number(path, line, name, word, 1, most) for name, word, most in
+        zip(("nodes", "switches", "links"), words, (MOST_NODES, MOST_NODES, MOST_LINKS)))
     if len(lines) < 2 or len(lines[1][1]) != switch_count:
         raise slip(path, lines[min(1, len(lines) - 1)][0], f"the second line must name {switch_count} switches.")
     switches = _switches(path, *lines[1], nodes)
@@ -72,7 +73,8 @@ def read_hpcc_topo(path: str) -> HpccFabric:
     hosts = nodes - switch_count
     for host in range(hosts):
         if host in switches:
-            raise slip(path, lines[1][0], f"node {host} is a switch, but hosts must have the numbers 0 to {hosts - 1}.")
+            raise slip(path, lines[1][0], f"node {host} is a switch, but hosts must have the numbers 0 to "
+                                          f"{hosts - 1}.")
     first = next((link for link in links if 0 in (link.a, link.b)), None)
     if hosts < 1 or first is None:
         raise BadInput(f"{path}: node 0, the first host, has no link.")
@@ -118,9 +120,9 @@ def _link(path: str, line: int, words: list[Word], nodes: int) -> HpccLink:
 def _notes(path: str, host_rate_bps: float, links: tuple[HpccLink, ...]) -> tuple[str, ...]:
     delays = sorted({link.delay_s for link in links})
     lossy = sum(1 for link in links if link.error_rate)
-    notes = [f"{path}: the target's host link has {show_rate(host_rate_bps)}, which --rate stands for; its links have "
-             f"delays of {' and '.join(map(show_time, delays[:3]))}{' and more' if delays[3:] else ''}, which a "
-             "topology does not apply."]
+    shown_delays = " and ".join(map(show_time, delays[:3])) + (" and more" if delays[3:] else "")
+    notes = [f"{path}: the target's host link has {show_rate(host_rate_bps)}, which --rate stands for; its "
+             f"links have delays of {shown_delays}, which a topology does not apply; --delay gives all one."]
     if lossy:
         notes.append(f"{path}: the error rates of {lossy} links are not applied.")
     return tuple(notes)

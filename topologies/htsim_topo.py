@@ -67,13 +67,14 @@ def read_topo(path: Path) -> HtsimFabric:
     return HtsimFabric(graph, host_rate_bps, *delays)
 
 
-def _note(path: Path, host_rate_bps: float, link_delay_s: tuple[float, ...], switch_delay_s: tuple[float, ...]) -> str:
+def _note(path: Path, host_rate_bps: float, link_delay_s: tuple[float, ...],
+          switch_delay_s: tuple[float, ...]) -> str:
     """What of the file the Graph does not carry."""
-    links = ", ".join(map(show_time, link_delay_s))
-    switches = f" and those of its switches ({', '.join(map(show_time, switch_delay_s))})" if any(switch_delay_s) else ""
-    return (f"{path}: the target's host link has {show_rate(host_rate_bps)}, which --rate stands for, and other links "
-            f"run at the file's ratios to it; the delays of its tiers ({links} from the hosts up){switches} are not "
-            "applied by a topology.")
+    links, switches = (", ".join(map(show_time, each)) for each in (link_delay_s, switch_delay_s))
+    more = f" and those of its switches ({switches})" if any(switch_delay_s) else ""
+    return (f"{path}: the target's host link has {show_rate(host_rate_bps)}, which --rate stands for, and "
+            f"other links run at the file's ratios to it; the delays of its tiers ({links} from the hosts "
+            f"up){more} are not applied by a topology, --delay gives all links one.")
 
 
 def _parse(path: Path, text: str) -> tuple[_Block, list[_Block]]:
@@ -86,7 +87,8 @@ def _parse(path: Path, text: str) -> tuple[_Block, list[_Block]]:
             continue
         name = words[0].lower()
         if len(words) != 2 or not re.fullmatch(r"[0-9]{1,10}", words[1]) or int(words[1]) > VALUE_LAST:
-            raise slip(str(path), number, f'"{shown(line.strip())}" is not a name and one whole number.', words[-1])
+            raise slip(str(path), number, f'"{shown(line.strip())}" is not a name and one whole number.',
+                       words[-1])
         value = int(words[1])
         if name == "tier":
             if value in tiers or value > 2:
@@ -95,9 +97,11 @@ def _parse(path: Path, text: str) -> tuple[_Block, list[_Block]]:
             block, known = tiers.setdefault(value, {}), TIER
             continue
         if name not in known:
-            raise slip(str(path), number, f'"{shown(words[0])}" is unknown here{nearest(name, known)}.', words[0])
+            raise slip(str(path), number, f'"{shown(words[0])}" is unknown here{nearest(name, known)}.',
+                       words[0])
         if name in block:
-            raise slip(str(path), number, f"{words[0]} is given twice, first in line {block[name].line}.", words[0])
+            raise slip(str(path), number, f"{words[0]} is given twice, first in line {block[name].line}.",
+                       words[0])
         block[name] = _Entry(value, number)
     for name in HEADER:
         if name not in header:

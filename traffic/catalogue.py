@@ -28,10 +28,10 @@ _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
              ("forward", "time of a stage's forward pass per microbatch", "an iteration of about 10 s"),
              ("backward", "time of its backward pass", "twice forward"), _PLACEMENT)
 
-_MAPPED = (("map", "where there are more ranks than hosts: pack, several a host; first, only those that fit", "refused"),
+_MAPPED = (("map", "more ranks than hosts: pack, several a host; first, only those that fit", "refused"),
            _REPEAT[0], (*_REPEAT[1][:2], "0"))
-_TRACED = (("algorithm", "of the collectives, where they have it: ring | halving-doubling | double-binary-tree | "
-            "bidirectional-ring", "ring"), *_MAPPED)
+_TRACED = (("algorithm", "of the collectives, where they have it: ring | halving-doubling | "
+            "double-binary-tree | bidirectional-ring", "ring"), *_MAPPED)
 
 
 def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],

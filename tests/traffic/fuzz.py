@@ -186,7 +186,8 @@ def attempt(form: Format, files: Files, folder: Path, setting: Setting) -> str:
             resolve_workload(form.workload.format(path), setting)
     except BadInput as error:
         said = str(error)
-        return "refused" if said.endswith(".") and "\n" not in said and len(said) < 1000 else f"no sentence: {said[:300]}"
+        sentence = said.endswith(".") and "\n" not in said and len(said) < 1000
+        return "refused" if sentence else f"no sentence: {said[:300]}"
     except TooLong:
         return f"longer than {LONGEST_S} s"
     except Exception as error:  # noqa: BLE001  this is what the test looks for

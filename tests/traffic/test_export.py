@@ -67,7 +67,8 @@ def matrices(draw):
         if kind == "start":
             how = f"start {draw(st.integers(0, 10**9))}"
         else:
-            wanted = draw(st.lists(st.sampled_from(free), min_size=1, max_size=3 if kind == "barrier" else 1, unique=True))
+            most = 3 if kind == "barrier" else 1
+            wanted = draw(st.lists(st.sampled_from(free), min_size=1, max_size=most, unique=True))
             triggers.append((len(triggers) + 1, kind, len(wanted)))
             for other, end in wanted:
                 fires[other][end] = len(triggers)
@@ -177,7 +178,8 @@ def test_fabrics_that_no_topo_can_say(spec, rate_bps, says):
 
 
 def test_the_command(tmp_path, capsys):
-    options = ["--workload", "allreduce:bytes=16kB", "--topology", "fat-tree:k=4", "--rate", "5mbit", "--dilation", "20000"]
+    options = ["--workload", "allreduce:bytes=16kB", "--topology", "fat-tree:k=4", "--rate", "5mbit",
+               "--dilation", "20000"]
     files = [word for kind in ("cm", "topo", "goal") for word in (f"--{kind}", str(tmp_path / f"x.{kind}"))]
     assert main([*options, *files]) == 0
     assert len(read_cm(str(tmp_path / "x.cm")).flows) == 16 * 30

@@ -210,7 +210,8 @@ def test_cdf(tmp_path):
     assert read_cdf(write(tmp_path, "a.cdf", samples.CDF)) == (
         (0.0, 0.0), (10000.0, 0.15), (20000.0, 0.2), (1000000.0, 1.0))
     assert read_cdf(write(tmp_path, "b.cdf", "1 1 0\n7 1 0.5\n9 1 1\n"))[1] == (7.0, 0.5)
-    for text, says in (("0 0\n5 40\n3 100\n", r":3:1: sizes and percents must not fall"), ("0 0\n5 99\n", "100 percent"),
+    for text, says in (("0 0\n5 40\n3 100\n", r":3:1: sizes and percents must not fall"),
+                       ("0 0\n5 99\n", "100 percent"),
                        ("5 100\n", "1 points"), ("0 0\nx 100\n", r':2:1: size "x"')):
         with pytest.raises(BadInput, match=says):
             read_cdf(write(tmp_path, "c.cdf", text))
@@ -245,8 +246,9 @@ def test_slips_in_specs(k4, text, says):
 
 
 def test_more_nodes_than_hosts(tmp_path, star16):
-    path = write(tmp_path, "wide.cm", "Nodes 64\nConnections 3\nTriggers 1\n0->1 id 1 start 0 size 9 recv_done_trigger 1\n"
-                                      "1->40 id 2 trigger 1 size 90\n63->5 id 3 start 5000 size 900\ntrigger id 1 oneshot\n")
+    path = write(tmp_path, "wide.cm", "Nodes 64\nConnections 3\nTriggers 1\n"
+                 "0->1 id 1 start 0 size 9 recv_done_trigger 1\n1->40 id 2 trigger 1 size 90\n"
+                 "63->5 id 3 start 5000 size 900\ntrigger id 1 oneshot\n")
     setting = Setting(star16, 10e6, 1500, 1)
     with pytest.raises(BadInput, match=r":5: node 40 needs a host .* add ,map=pack"):
         file_workload(file_spec(path), setting)

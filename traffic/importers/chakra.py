@@ -48,8 +48,8 @@ class _Node:
 def read_chakra(path: str, groups_path: str | None = None) -> Trace:
     """The trace of a folder of .et files; every slip is a BadInput with file and byte or node.
 
-    `groups_path` names the JSON file of the groups; where it is left out, the one .json in the folder
-    is taken, and without one every collective runs over all ranks.
+    `groups_path` names the JSON file of the groups, in the folder or elsewhere; where it is left out,
+    the one .json in the folder is taken, and without one every collective runs over all ranks.
     """
     files = _rank_files(path)
     groups = _groups(path, groups_path, len(files))
@@ -92,6 +92,8 @@ def _groups(path: str, given: str | None, ranks: int) -> Mapping[str, tuple[int,
         raise BadInput(f"{path} holds {len(beside)} JSON files; say which names the groups with groups=FILE.")
     if given is None and not beside:
         return {}
+    if given is not None and (Path(path) / given).is_file():
+        given = str(Path(path) / given)
     return read_groups(given or beside[0], ranks)
 
 

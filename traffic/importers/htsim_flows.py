@@ -20,8 +20,9 @@ def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0, byt
     priority names the traffic class `prioN`.
 
     Both triggers of a flow fire when its last byte has arrived: htsim's send_done_trigger waits for the
-    acknowledgement too, but a send of a schedule ends earlier, when a socket took its last byte. The k-th flow that waits for a multishot starts when the k-th one (in file order) that
-    fires it is done; htsim takes them in order of completion, which a schedule cannot know.
+    acknowledgement too, but a send of a schedule ends earlier, when a socket took its last byte. The
+    k-th flow that waits for a multishot starts when the k-th one (in file order) that fires it is done;
+    htsim takes them in order of completion, which a schedule cannot know.
     """
     nodes = sorted({node for flow in matrix.flows for node in (flow.source, flow.destination)})
     rank = {node: r for r, node in enumerate(nodes)}

@@ -85,6 +85,9 @@ def _files(path: str) -> list[str]:
 
 def _parse(path: str) -> _File:
     value = read_json(path, "a PyTorch execution trace")
+    if isinstance(value, dict) and "traceEvents" in value:
+        raise BadInput(f"{path} is a profiler's timeline; record an execution trace with "
+                       "torch.profiler.ExecutionTraceObserver.")
     nodes = value.get("nodes") if isinstance(value, dict) else None
     if not isinstance(nodes, list):
         raise BadInput(f'{path}: a PyTorch execution trace is a JSON object with a list "nodes".')
@@ -194,7 +197,8 @@ def _read_groups(path: str, node: dict[str, Any]) -> dict[str, Mapping[str, Any]
     except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise BadInput(f'{path}: node {shown(repr(node.get("id")))}: the process groups are not a JSON list of objects.')
+        raise BadInput(f'{path}: node {shown(repr(node.get("id")))}: the process groups are not a JSON list of '
+                       "objects.")
     return {str(each.get("pg_name")): each for each in listed}
 
 
