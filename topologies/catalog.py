@@ -64,7 +64,7 @@ FILE_ABOUT = "a Mininet Topo class of your own; FILE.py:Class:key=value,… pass
 TOPO_SPEC = "FILE.topo"
 TOPO_ABOUT = "a topology file of htsim: wiring and ratios of speeds; its latencies are named, not applied"
 HPCC_SPEC = "hpcc:FILE"
-HPCC_ABOUT = "a topology file of HPCC's ns-3: wiring and ratios of speeds; its delays and errors are named, not applied"
+HPCC_ABOUT = "a topology file of HPCC's ns-3: wiring and ratios of speeds; delays and errors are not applied"
 
 
 def resolve_topology(text: str) -> Graph:

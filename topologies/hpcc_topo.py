@@ -65,7 +65,8 @@ def read_hpcc_topo(path: str) -> HpccFabric:
         whole_number(path, line, name, word, 1, most) for name, word, most in
         zip(("nodes", "switches", "links"), words, (MOST_NODES, MOST_NODES, MOST_LINKS)))
     if len(lines) < 2 or len(lines[1][1]) != switch_count:
-        raise slip(path, lines[min(1, len(lines) - 1)][0], f"the second line must name {switch_count} switches.")
+        raise slip(path, lines[min(1, len(lines) - 1)][0], f"the second line must name {switch_count} "
+                                                           "switches.")
     switches = _switches(path, *lines[1], nodes)
     if len(lines) - 2 != link_count:
         raise slip(path, line, f"it says {link_count} links, but the file has {len(lines) - 2}.", words[2])
@@ -103,7 +104,8 @@ def _switches(path: str, line: int, words: list[Word], nodes: int) -> set[int]:
 
 def _link(path: str, line: int, words: list[Word], nodes: int) -> HpccLink:
     if len(words) != len(COLUMNS):
-        raise slip(path, line, f"{len(words)} columns where {len(COLUMNS)} are expected: {' '.join(COLUMNS)}.")
+        raise slip(path, line, f"{len(words)} columns where {len(COLUMNS)} are expected: "
+                               f"{' '.join(COLUMNS)}.")
     a, b = (whole_number(path, line, "node", word, 0, nodes - 1) for word in words[:2])
     if a == b:
         raise slip(path, line, f"node {a} is linked to itself.", words[1])

@@ -80,14 +80,15 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                  "pattern:stride=4"),
     WorkloadHelp("hedera", "a traffic pattern file of Hedera (NSDI'10); its sizes are scaled so that the "
                  "busiest host link has 10 s of work", (), "hedera:FILE"),
-    WorkloadHelp("cm", "an htsim connection matrix with triggers; node n is host n, starts are multiplied by the "
+    WorkloadHelp("cm", "an htsim connection matrix with triggers; node n is host n, starts are multiplied by "
+                       "the "
                  "dilation", _MAPPED, "FILE.cm"),
     WorkloadHelp("hpcc", "a flow file of HPCC's ns-3: src dst pg dport size start", _MAPPED, "hpcc:FILE"),
     WorkloadHelp("goal", "a GOAL schedule of LogGOPSim", _MAPPED, "FILE.goal"),
     WorkloadHelp("simai", "a text workload of ASTRA-sim 1.0 or SimAI, one iteration",
                  (("ranks", "where the file has no all_gpus", "all hosts"), *_TRACED), "simai:FILE"),
-    WorkloadHelp("aicb", "a CSV workload of AICB", (("ranks", "where the file does not say", "from its groups"),
-                                                    *_TRACED), "aicb:FILE"),
+    WorkloadHelp("aicb", "a CSV workload of AICB",
+                 (("ranks", "where the file does not say", "from its groups"), *_TRACED), "aicb:FILE"),
     WorkloadHelp("chakra", "MLCommons Chakra traces, NAME.RANK.et in a folder",
                  (("groups", "JSON file of the groups' ranks", "the .json in the folder"), *_TRACED),
                  "chakra:DIR"),

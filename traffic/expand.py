@@ -74,7 +74,8 @@ def expand(trace: Trace, scale: Scale, algorithm: str = "ring",
             made[key] = _build(*key, algorithm, slices_for)
         operations += sum(len(ops) for ops in made[key].ranks)
         if operations > MOST_OPERATIONS:
-            raise trace.slip(place[0][0], first, f"the trace needs more than {MOST_OPERATIONS} operations; use "
+            raise trace.slip(place[0][0], first, f"the trace needs more than {MOST_OPERATIONS} operations; "
+                                                 "use "
                                                  "fewer ranks (map=first on a smaller fabric).")
         through = embedder.embed(made[key], members, entries, first.phase or first.collective,
                                  first.traffic_class)
@@ -137,8 +138,10 @@ def _instances(trace: Trace) -> list[list[tuple[int, int]]]:
                                           f"number {number + 1}; all of its {len(group)} ranks have to.")
         for other, at in place:
             step = trace.ranks[other][at]
-            if (step.collective, step.size_bytes, step.root) != (first.collective, first.size_bytes, first.root):
-                raise trace.slip(other, step, f"rank {other} has a {step.collective} of {step.size_bytes} bytes "
+            if ((step.collective, step.size_bytes, step.root)
+                    != (first.collective, first.size_bytes, first.root)):
+                raise trace.slip(other, step, f"rank {other} has a {step.collective} of {step.size_bytes} "
+                                              "bytes "
                                               f"where rank {rank} has a {first.collective} of "
                                               f"{first.size_bytes}.")
         if first.size_bytes < 1 and first.collective != "barrier":
@@ -157,7 +160,8 @@ def _check_messages(trace: Trace) -> None:
             sends = step.does is Does.SEND
             word = "to" if sends else "from"
             if not 0 <= step.peer < len(trace.ranks):
-                raise trace.slip(rank, step, f"a {step.does.value} {word} rank {step.peer}, but the trace has "
+                raise trace.slip(rank, step, f"a {step.does.value} {word} rank {step.peer}, but the trace "
+                                             "has "
                                              f"{len(trace.ranks)} ranks.")
             if step.peer == rank:
                 raise trace.slip(rank, step, f"rank {rank} sends to itself.")
@@ -172,5 +176,6 @@ def _check_messages(trace: Trace) -> None:
                                                              f"(tag {tag}).")
         for send, recv in zip(sends, recvs):
             if send.size_bytes != recv.size_bytes:
-                raise trace.slip(destination, recv, f"it expects {recv.size_bytes} bytes, but the send at rank "
+                raise trace.slip(destination, recv, f"it expects {recv.size_bytes} bytes, but the send at "
+                                                    "rank "
                                                     f"{source} carries {send.size_bytes}.")

@@ -110,8 +110,10 @@ def _traced(trace: Trace, v: Values, scale: Scale, setting: Setting) -> Workload
         return Workload(trace.path, schedule, tuple(range(ranks)), notes=trace.notes)
     each = -(-ranks // hosts)
     packed, placement = pack(schedule, [rank // each for rank in range(ranks)])
-    note = (f"{trace.path}: map=pack puts {each} ranks on each of {len(placement)} hosts; a rank of the result is such "
-            f"a host, and {show_size(schedule.bytes_sent - packed.bytes_sent)} that its ranks send one another cost "
+    note = (f"{trace.path}: map=pack puts {each} ranks on each of {len(placement)} hosts; a rank of the "
+            "result is such "
+            f"a host, and {show_size(schedule.bytes_sent - packed.bytes_sent)} that its ranks send one "
+            "another cost "
             "nothing.")
     return Workload(trace.path, packed, placement, notes=(*trace.notes, note))
 

@@ -25,7 +25,8 @@ def check_map(what: str, how: str) -> str:
 def too_many(path: str, ranks: int, hosts: int) -> BadInput:
     """The sentence for a trace that does not fit, with its ways out."""
     each = -(-ranks // hosts)
-    return BadInput(f"{path} has {ranks} ranks, but the fabric has {hosts} hosts; use a larger fabric, or add "
+    return BadInput(f"{path} has {ranks} ranks, but the fabric has {hosts} hosts; use a larger fabric, or "
+                    "add "
                     f",map=pack ({each} ranks a host, what these send one another costs nothing) or "
                     f",map=first (the first ranks that fit).")
 

@@ -84,7 +84,8 @@ def check_rank_count(path: str, line: int | None, ranks: int) -> None:
     """Refuse what would take all memory before a single rank is made."""
     if not 1 <= ranks <= MOST_RANKS:
         place = f"{path}:{line}" if line else path
-        raise BadInput(f"{place}: {ranks} ranks are not between 1 and {MOST_RANKS}, the most that a trace can "
+        raise BadInput(f"{place}: {ranks} ranks are not between 1 and {MOST_RANKS}, the most that a trace "
+                       "can "
                        "have here.")
 
 
@@ -118,6 +119,7 @@ def first_ranks(trace: Trace, most: int) -> Trace:
         return step
 
     ranks = tuple(tuple(cut(step) for step in steps) for steps in trace.ranks[:kept])
-    note = (f"{trace.path}: map=first keeps ranks 0 to {kept - 1} of {len(trace.ranks)}; collectives run among "
+    note = (f"{trace.path}: map=first keeps ranks 0 to {kept - 1} of {len(trace.ranks)}; collectives run "
+            "among "
             f"those of them that they name, and {left_out[0]} bytes of messages to other ranks are left out.")
     return replace(trace, ranks=ranks, files=trace.files[:kept], notes=(*trace.notes, note))

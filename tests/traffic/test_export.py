@@ -97,7 +97,8 @@ def test_a_connection_matrix_comes_back_with_the_same_meaning(tmp_path_factory, 
     assert meaning(after.schedule, after.placement) == meaning(before.schedule, before.placement)
 
 
-@pytest.mark.skipif(not (samples.DATA / "htsim").is_dir(), reason=f"no public traffic files in {samples.DATA}")
+@pytest.mark.skipif(not (samples.DATA / "htsim").is_dir(), reason="no public traffic files in "
+                                                                  f"{samples.DATA}")
 @pytest.mark.parametrize("name", ["incast.cm", "perm_16n_16c_2MB.cm"])
 def test_the_public_matrices_come_back(tmp_path, star16, name):
     before = cm_workload(read_cm(str(samples.DATA / "htsim" / name)), 16)

@@ -97,6 +97,7 @@ def test_every_file_becomes_a_schedule_that_can_run(k4, spec, ranks):
 
 @pytest.mark.parametrize("spec, ranks, each", [(str(GOAL), 32, 2), (f"aicb:{AICB}", 128, 8)])
 def test_a_trace_that_does_not_fit_offers_the_ways_out(k4, spec, ranks, each):
-    with pytest.raises(BadInput, match=rf"has {ranks} ranks, but the fabric has 16 hosts; use a larger fabric, or add "
+    with pytest.raises(BadInput, match=rf"has {ranks} ranks, but the fabric has 16 hosts; use a larger "
+                                       rf"fabric, or add "
                                        rf",map=pack \({each} ranks a host.*or ,map=first"):
         file_workload(file_spec(spec), Setting(k4, 5e6, 1500, 1))

@@ -73,7 +73,8 @@ def test_a_root_other_than_the_first_sends_first():
 
 @pytest.mark.parametrize("lists, says", [
     ([[collective("allreduce", 8, (0, 1))], []], "rank 1 never joins this allreduce, the group's number 1"),
-    ([[collective("allreduce", 8, (0, 1))], [collective("allreduce", 9, (0, 1))]], "allreduce of 9 bytes where rank 0"),
+    ([[collective("allreduce", 8, (0, 1))], [collective("allreduce", 9, (0, 1))]], "allreduce of 9 bytes "
+                                                                                   "where rank 0"),
     ([[collective("allreduce", 8, (0, 1))], [collective("allgather", 8, (0, 1))]], "has a allgather"),
     ([[collective("allreduce", 0, (0, 1))], [collective("allreduce", 0, (0, 1))]], "0 bytes sends nothing"),
     ([[collective("allreduce", 8, (1,))], []], "does not belong to"),

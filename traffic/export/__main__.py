@@ -30,13 +30,14 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     made = _Parser(prog="python -m traffic.export", allow_abbrev=False, description=__doc__.split("\n\n")[1],
-                   epilog="All other options are those of python -m emulator.run: --topology, --workload, ….")
+                   epilog="All other options are those of python -m emulator.run.")
     made.add_argument("--cm", metavar="FILE", help="the workload as an htsim connection matrix")
     made.add_argument("--topo", metavar="FILE", help="the fabric as an htsim topology")
     made.add_argument("--goal", metavar="FILE", help="the workload as a GOAL schedule")
     made.add_argument("--host-link", metavar="RATE", help="the target's host link in the .topo "
                       "(default: --rate times --dilation)")
-    made.add_argument("--latency", metavar="TIME", default="0s", help="of each link in the .topo (default: 0s)")
+    made.add_argument("--latency", metavar="TIME", default="0s", help="of each link in the .topo (default: "
+                                                                      "0s)")
     made.add_argument("--force", action="store_true", help="replace files that are there")
     return made
 
@@ -81,8 +82,10 @@ def _main(argv: list[str]) -> None:
         if file.exists() and not given.force:
             raise BadInput(f"{file} is there already; choose another name or add --force.")
     plan, asked = _plan(rest)
-    rate_bps = parse_rate(given.host_link, "--host-link") if given.host_link else plan.wire.rate_bps * asked.dilation
-    for kind, (text, notes) in texts(plan, tuple(files), rate_bps, parse_time(given.latency, "--latency")).items():
+    latency_s, rate_bps = parse_time(given.latency, "--latency"), plan.wire.rate_bps * asked.dilation
+    if given.host_link:
+        rate_bps = parse_rate(given.host_link, "--host-link")
+    for kind, (text, notes) in texts(plan, tuple(files), rate_bps, latency_s).items():
         try:
             files[kind].write_text(text)
         except OSError as error:
@@ -92,7 +95,8 @@ def _main(argv: list[str]) -> None:
             if [len(part) for part in (again.hosts, again.switches, again.links)] != [
                     len(part) for part in (plan.graph.hosts, plan.graph.switches, plan.graph.links)]:
                 files[kind].unlink()
-                raise BadInput(f"{plan.graph.name} cannot be written as a .topo: its tiers are not wired as htsim "
+                raise BadInput(f"{plan.graph.name} cannot be written as a .topo: its tiers are not wired as "
+                               "htsim "
                                "would wire them.")
         print(f"{files[kind]}: {len(text.splitlines())} lines.")
         for note in (*notes, *(plan.workload.notes if kind != "topo" else ())):

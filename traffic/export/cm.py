@@ -21,16 +21,16 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
             end_s: tuple[tuple[float, ...], ...]) -> tuple[str, tuple[str, ...]]:
     """(file, notes) of a checked schedule; rank r is node placement[r] of `hosts` nodes.
 
-    Where a message would have to fire more than two triggers, those that wait for it wait for one message only:
-    the one that ends last when nothing is in the way (`end_s`, as `traffic.simulate` gives it). The
-    notes count these, and the computing between messages, which the format cannot say.
+    Where a message would have to fire more than two triggers, those that wait for it wait for one
+    message only: the one that ends last when nothing is in the way (`end_s`, as `traffic.simulate`
+    gives it). The notes count these, and the computing between messages, which the format cannot say.
     """
     graph = dag(schedule)
     waits = waits_of_sends(graph)
     if not waits:
         raise BadInput(f"{schedule.name} sends nothing; a connection matrix would be empty.")
     crowded = _crowded(waits)
-    ended = {node: end_s[graph.rank[node]][node - graph.first[graph.rank[node]]] for node in range(len(graph.ops))}
+    ended = [time_s for rank in end_s for time_s in rank]
     cut, sets = 0, {}
     for node, wait in waits.items():
         ends = wait.ends
@@ -40,9 +40,11 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
             ends = frozenset({max(ends, key=lambda end: (ended[_node(end, graph.match)], end))})
         sets[node] = ends
     number = {node: place for place, node in enumerate(sorted(waits), 1)}
-    triggers = {ends: place for place, ends in enumerate(dict.fromkeys(sets[node] for node in number if sets[node]), 1)}
+    waited = dict.fromkeys(sets[node] for node in number if sets[node])
+    triggers = {ends: place for place, ends in enumerate(waited, 1)}
     fires = _slots(triggers)
-    lines = [f"Nodes {hosts}", f"Connections {len(number)}"] + ([f"Triggers {len(triggers)}"] if triggers else [])
+    lines = [f"Nodes {hosts}", f"Connections {len(number)}"]
+    lines += [f"Triggers {len(triggers)}"] if triggers else []
     delayed_s, late = 0.0, 0
     for node, flow in number.items():
         op, wait = graph.ops[node], waits[node]
@@ -57,14 +59,18 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
         priority = re.fullmatch(r"prio([0-9]+)", op.traffic_class)
         words += [f"prio {priority[1]}"] if priority else []
         lines.append(" ".join(words))
-    lines += [f"trigger id {place} oneshot" if len(ends) == 1 else f"trigger id {place} barrier count {len(ends)}"
+    lines += [f"trigger id {place} oneshot" if len(ends) == 1 else f"trigger id {place} barrier count "
+                                                                   f"{len(ends)}"
               for ends, place in triggers.items()]
     notes = []
     if cut:
-        notes.append(f"{cut} of {len(number)} flows wait for one message where the schedule has several, the one that "
-                     "ends last on an empty fabric: a flow of a connection matrix fires one trigger at each end.")
+        notes.append(f"{cut} of {len(number)} flows wait for one message where the schedule has several, the "
+                     "one that "
+                     "ends last on an empty fabric: a flow of a connection matrix fires one trigger at each "
+                     "end.")
     if late:
-        notes.append(f"the computing before {late} flows ({delayed_s:.6g} s in all) is left out: a flow that a trigger "
+        notes.append(f"the computing before {late} flows ({delayed_s:.6g} s in all) is left out: a flow that "
+                     "a trigger "
                      "starts has no delay.")
     return "\n".join(lines) + "\n", tuple(notes)
 

@@ -24,7 +24,8 @@ def goal_text(schedule: Schedule) -> tuple[str, tuple[str, ...]]:
         lines += ["", f"rank {rank} {{"]
         for index, op in enumerate(ops):
             if op.triggers:
-                raise BadInput(f"{schedule.name}: {describe(schedule, rank, index)} waits for another rank without a "
+                raise BadInput(f"{schedule.name}: {describe(schedule, rank, index)} waits for another rank "
+                               "without a "
                                "message, which GOAL cannot say; write a .cm instead.")
             if op.kind in (Kind.SEND, Kind.RECV):
                 sends = op.kind is Kind.SEND

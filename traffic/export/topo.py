@@ -33,7 +33,8 @@ def topo_text(graph: Graph, host_rate_bps: float, delay_s: float = 0.0) -> str:
             raise _not_clos(graph, f"the links below tier {tier} run at {len(speeds)} speeds")
         gbps = host_rate_bps * speeds.pop() / 1e9
         if gbps < 0.5 or abs(gbps - round(gbps)) > 1e-6 * gbps:
-            raise BadInput(f"{graph.name}: the links below tier {tier} would have {gbps:g} Gb/s, but a .topo has whole "
+            raise BadInput(f"{graph.name}: the links below tier {tier} would have {gbps:g} Gb/s, but a .topo "
+                           "has whole "
                            "Gb/s; name the target's host link with --host-link 100gbit.")
         lines += ["", f"Tier {tier}", f"Downlink_speed_Gbps {round(gbps)}", f"Radix_Down {below[tier]}"]
         lines += [f"Radix_Up {above[tier]}"] if tier < tiers[-1] else []
@@ -68,5 +69,6 @@ def _bundle(graph: Graph, tier: int) -> int:
 
 
 def _not_clos(graph: Graph, why: str) -> BadInput:
-    return BadInput(f"{graph.name} cannot be written as a .topo: {why}; that takes a Clos of equal pods such as "
+    return BadInput(f"{graph.name} cannot be written as a .topo: {why}; that takes a Clos of equal pods such "
+                    "as "
                     "fat-tree, leaf-spine or clos3.")

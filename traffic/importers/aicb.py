@@ -1,4 +1,4 @@
-"""CSV workloads of AICB (aliyun/aicb, workload/physical) as traces: one row a collective, one after the other.
+"""CSV workloads of AICB (aliyun/aicb, workload/physical) as traces: collectives, one after the other.
 
     [rank0 ~ rank127]
     comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count
@@ -49,10 +49,12 @@ def read_aicb(path: str, ranks: int | None) -> Trace:
     if not rows:
         raise BadInput(f"{path} has no collective of more than 0 bytes; nothing would be sent.")
     if stated and ranks and stated != ranks:
-        raise BadInput(f"{path}:1: the file is for {stated} ranks, which ranks={ranks} contradicts; leave ranks out.")
+        raise BadInput(f"{path}:1: the file is for {stated} ranks, which ranks={ranks} contradicts; leave "
+                       "ranks out.")
     groups = _groups(path, rows, stated or ranks)
     made = tuple(_steps(rows, groups, rank) for rank in range(groups.ranks))
-    notes = [f"{path}: {groups.ranks} ranks, tensor-parallel groups of {groups.tp}, data-parallel of {groups.dp}, "
+    notes = [f"{path}: {groups.ranks} ranks, tensor-parallel groups of {groups.tp}, data-parallel of "
+             f"{groups.dp}, "
              f"expert-parallel of {groups.ep}; rows run one after the other.", *skipped]
     if groups.pp > 1:
         notes.append(f"{path}: every one of the {groups.pp} pipeline stages runs all rows.")
@@ -98,7 +100,8 @@ def _rows(path: str, lines: list[str], start: int) -> tuple[list[str], list[_Row
     if empty["zero"]:
         notes.append(f"{path}: {empty['zero']} collectives of 0 bytes are left out.")
     if empty["computation"]:
-        notes.append(f"{path}: {empty['computation']} computation rows are left out; the file gives their time no "
+        notes.append(f"{path}: {empty['computation']} computation rows are left out; the file gives their "
+                     "time no "
                      "unit.")
     return names, rows, notes
 
@@ -120,7 +123,8 @@ def _row(path: str, line: int, names: list[str], text: str) -> _Row | str:
                                f'{nearest(kind, (*COLLECTIVES, *LEFT_OUT))}.')
     group = cell["comm_group"].removeprefix("CommGroup.")
     if group not in GROUPS:
-        raise slip(path, line, f'comm_group "{shown(cell["comm_group"])}" is not imported{nearest(group, GROUPS)}.')
+        raise slip(path, line, f'comm_group "{shown(cell["comm_group"])}" is not '
+                               f'imported{nearest(group, GROUPS)}.')
     size_text = cell["comm_group_size"]
     members = (None if size_text in ("", "None") else
                whole_number(path, line, "comm_group_size", size_text, 1, MOST_RANKS))
@@ -151,7 +155,8 @@ def _groups(path: str, rows: list[_Row], world: int | None) -> Parallel:
     for kind, row in said.items():
         if len(made.group(kind, 0)) != row.group_size:
             raise slip(path, row.line, f"a {kind} group of {row.group_size} does not fit {world} ranks in "
-                                       f"tensor-parallel groups of {tp}; the others leave {len(made.group(kind, 0))}.")
+                                       f"tensor-parallel groups of {tp}; the others leave "
+                                       f"{len(made.group(kind, 0))}.")
     return made
 
 

@@ -29,7 +29,8 @@ def read_cdf(path: str) -> tuple[tuple[float, float], ...]:
             continue
         columns = columns or len(words)
         if len(words) != columns or columns not in (2, 3):
-            raise slip(path, number, f"{len(words)} columns; a line is 'size percent' or 'size n probability'.")
+            raise slip(path, number, f"{len(words)} columns; a line is 'size percent' or 'size n "
+                                     "probability'.")
         size = decimal(path, number, "size", words[0], LARGEST_BYTES)
         share = decimal(path, number, "percent", words[-1], 100)
         if points and (size < points[-1][0] or share < points[-1][1]):

@@ -3,7 +3,8 @@
 (mlcommons/chakra, schema/protobuf/et_def.proto, versions 0.0.4 and before.) A file is a metadata
 message and then one message a node, each behind its length. Node ids may be anything and 0 is left
 out; sizes are int64 or uint64. comm_size is what a rank puts in (astra-sim's system/collective: an
-all-gather of n ranks ends with n times as much). Which ranks a group has is in a JSON file beside: {"0": [0, 1, 2, 3]}.
+all-gather of n ranks ends with n times as much). Which ranks a group has is in a JSON file beside:
+{"0": [0, 1, 2, 3]}.
 """
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def _rank_files(path: str) -> list[str]:
             continue
         stem = stem or match[1]
         if match[1] != stem or int(match[2]) in found:
-            raise BadInput(f"{path} holds traces of more than one run ({stem} and {shown(match[1])}); keep one.")
+            raise BadInput(f"{path} holds traces of more than one run ({stem} and {shown(match[1])}); keep "
+                           "one.")
         found[int(match[2])] = str(file)
     if not found:
         raise BadInput(f"{path} has no NAME.RANK.et files.")
@@ -202,7 +204,8 @@ def _number(file: str, node: _Node, name: str, least: int, most: int = LARGEST) 
     if name not in node.numbers:
         raise BadInput(f"{file}: node {node.id} ({TYPES[node.type]}) has no {name}.")
     if not least <= node.numbers[name] <= most:
-        raise BadInput(f"{file}: node {node.id}: {name} {node.numbers[name]} is not between {least} and {most}.")
+        raise BadInput(f"{file}: node {node.id}: {name} {node.numbers[name]} is not between {least} and "
+                       f"{most}.")
     return node.numbers[name]
 
 
@@ -220,7 +223,8 @@ def _collective(file: str, rank: int, ranks: int, node: _Node, deps: tuple[int, 
         raise BadInput(f"{file}: node {node.id}: a {NOT_IMPORTED[kind]} is not imported.")
     name = node.strings.get("pg_name", "")
     if name and name not in groups:
-        raise BadInput(f'{file}: node {node.id}: the group "{shown(name)}" is not in the JSON file of the groups; '
+        raise BadInput(f'{file}: node {node.id}: the group "{shown(name)}" is not in the JSON file of the '
+                       'groups; '
                        "say which file names it with groups=FILE.")
     group = groups[name] if name else tuple(range(ranks))
     if rank not in group:
@@ -233,16 +237,18 @@ def _collective(file: str, rank: int, ranks: int, node: _Node, deps: tuple[int, 
         root = _number(file, node, "root", 0, ranks - 1)
         if root not in group:
             raise BadInput(f'{file}: node {node.id}: the root {root} is not in its group.')
-    return Step(Does.COLLECTIVE, node.id, deps, size_bytes=size_bytes, collective=COLLECTIVES[kind], group=group,
-                root=root, phase=COLLECTIVES[kind])
+    return Step(Does.COLLECTIVE, node.id, deps, size_bytes=size_bytes, collective=COLLECTIVES[kind],
+                group=group, root=root, phase=COLLECTIVES[kind])
 
 
-def _notes(path: str, ranks: int, groups: Mapping[str, tuple[int, ...]], left_out: dict[int, int]) -> tuple[str, ...]:
+def _notes(path: str, ranks: int, groups: Mapping[str, tuple[int, ...]],
+           left_out: dict[int, int]) -> tuple[str, ...]:
     notes = []
     if not groups:
         notes.append(f"{path}: no JSON file of groups; collectives run over all {ranks} ranks.")
     if left_out[COMP]:
-        notes.append(f"{path}: {left_out[COMP]} compute nodes have no duration and take no time; operations and "
+        notes.append(f"{path}: {left_out[COMP]} compute nodes have no duration and take no time; operations "
+                     "and "
                      "tensor sizes are not turned into time.")
     memory = left_out[MEM_LOAD] + left_out[MEM_STORE]
     if memory:

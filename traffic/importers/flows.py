@@ -23,7 +23,8 @@ class AnyFlow(Protocol):
     start_s: float
 
 
-def flows_workload(path: str, flows: Sequence[AnyFlow], hosts: int, scale: Scale, how: str | None) -> Workload:
+def flows_workload(path: str, flows: Sequence[AnyFlow], hosts: int, scale: Scale,
+                   how: str | None) -> Workload:
     """One message a flow. Starts count from the earliest one; a priority names the class `prioN`."""
     nodes = sorted({node for flow in flows for node in (flow.source, flow.destination)})
     rank = {node: number for number, node in enumerate(nodes)}
@@ -38,16 +39,18 @@ def flows_workload(path: str, flows: Sequence[AnyFlow], hosts: int, scale: Scale
         program.traffic_class = f"prio{flow.priority}"
         program.message(a, b, scale.size(flow.size_bytes), deps=deps, channel=connections[a, b], phase="flow")
     lines = {node: flow.line for flow in reversed(flows) for node in (flow.source, flow.destination)}
-    notes = [f"{path}: destination ports are left out; the priority group of a flow is its traffic class (prio3, …)."]
+    notes = [f"{path}: destination ports are left out; the priority group of a flow is its traffic class "
+             "(prio3, …)."]
     if earliest_s:
         notes.append(f"{path}: the first flow starts at once, not at {earliest_s:g} s.")
-    schedule, placement, more = place_nodes(path, program.schedule("flows"), nodes, lines, max(nodes) + 1, hosts, how)
+    schedule, placement, more = place_nodes(path, program.schedule("flows"), nodes, lines, max(nodes) + 1,
+                                            hosts, how)
     return Workload(path, schedule, placement, notes=(*notes, *more))
 
 
-def place_nodes(path: str, schedule: Schedule, nodes: Sequence[int], lines: dict[int, int], total: int, hosts: int,
-                how: str | None) -> tuple[Schedule, tuple[int, ...], list[str]]:
-    """(schedule, placement, notes): rank r is node nodes[r], of `total` nodes; lines: where a node comes first.
+def place_nodes(path: str, schedule: Schedule, nodes: Sequence[int], lines: dict[int, int], total: int,
+                hosts: int, how: str | None) -> tuple[Schedule, tuple[int, ...], list[str]]:
+    """(schedule, placement, notes): rank r is node nodes[r] of `total`; lines: where each comes first.
 
     Node n is host n. Where there are too few hosts `how` decides, or a BadInput that offers the choice.
     """
@@ -55,13 +58,16 @@ def place_nodes(path: str, schedule: Schedule, nodes: Sequence[int], lines: dict
     if far is None:
         return schedule, tuple(nodes), []
     if how is None:
-        raise slip(path, lines[far], f"node {far} needs a host of that number, but the fabric has {hosts} hosts (0 to "
-                                     f"{hosts - 1}); use a larger fabric, or add ,map=pack (several nodes a host) or "
+        raise slip(path, lines[far], f"node {far} needs a host of that number, but the fabric has {hosts} "
+                                     "hosts (0 to "
+                                     f"{hosts - 1}); use a larger fabric, or add ,map=pack (several nodes a "
+                                     "host) or "
                                      ",map=first (only flows among the first).")
     if how == "pack":
         packed, placement = pack(schedule, hosts_of(nodes, total, hosts))
         return packed, placement, [
-            f"{path}: map=pack puts {-(-total // hosts)} nodes on a host; {schedule.bytes_sent - packed.bytes_sent} "
+            f"{path}: map=pack puts {-(-total // hosts)} nodes on a host; "
+            f"{schedule.bytes_sent - packed.bytes_sent} "
             "bytes among nodes of one host cost nothing."]
     kept = [node for node in nodes if node < hosts]
     if not kept:
@@ -69,5 +75,6 @@ def place_nodes(path: str, schedule: Schedule, nodes: Sequence[int], lines: dict
     cut = without(schedule, {rank for rank, node in enumerate(nodes) if node >= hosts})
     merged, placement = pack(cut, [node if node < hosts else kept[0] for node in nodes])
     return merged, placement, [
-        f"{path}: map=first leaves out {schedule.bytes_sent - merged.bytes_sent} bytes of flows from or to nodes from "
+        f"{path}: map=first leaves out {schedule.bytes_sent - merged.bytes_sent} bytes of flows from or to "
+        "nodes from "
         f"{hosts} on; what waited for them does not."]

@@ -39,7 +39,8 @@ def read_goal(path: str) -> Trace:
 
 def _without_comments(lines: list[str]) -> list[str]:
     """Block comments and what follows // or # blanked out, so that lines and columns stay."""
-    text = re.sub(r"/\*.*?\*/", lambda match: re.sub(r"[^\n]", " ", match[0]), "\n".join(lines), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/", lambda match: re.sub(r"[^\n]", " ", match[0]), "\n".join(lines),
+                  flags=re.DOTALL)
     return [re.split(r"//|#", line, maxsplit=1)[0] for line in text.split("\n")]
 
 
@@ -133,7 +134,8 @@ class _Reader:
         given: dict[str, int] = {}
         for key, value in zip(words[::2], [*words[1::2], ""]):
             if key not in ("tag", "cpu", "nic") or key in given:
-                raise slip(self.path, line, f'"{shown(key)}" is none of tag, cpu and nic, or comes twice.', key)
+                raise slip(self.path, line, f'"{shown(key)}" is none of tag, cpu and nic, or comes '
+                                            'twice.', key)
             given[key] = whole_number(self.path, line, key, value, 0, 2**32 - 1)
         return given.get("tag", 0)
 
@@ -144,11 +146,12 @@ class _Reader:
         for line, label, how, needed in self.needs:
             for word in (label, needed):
                 if word not in self.labels:
-                    raise slip(self.path, line, f'there is no label "{shown(word)}" in rank {self.rank}.', word)
+                    raise slip(self.path, line, f'there is no label "{shown(word)}" in rank '
+                                                f'{self.rank}.', word)
             waits = ends if how == "requires" else starts
             waits[self.labels[label]].append(self.labels[needed])
-        return tuple(replace(step, deps=tuple(dict.fromkeys((*ends[i], *_when_started(starts[i], ends, starts)))))
-                     for i, step in enumerate(self.steps))
+        deps = [(*ends[i], *_when_started(starts[i], ends, starts)) for i in range(len(self.steps))]
+        return tuple(replace(step, deps=tuple(dict.fromkeys(its))) for step, its in zip(self.steps, deps))
 
     def trace(self) -> Trace:
         if self.count is None:
@@ -162,7 +165,8 @@ class _Reader:
         if self.empty:
             notes.append(f"{self.path}: {self.empty} sends and receives of 0 bytes carry 1 byte.")
         if self.calcs:
-            notes.append(f"{self.path}: operations wait for what they require only; cpu and nic are left out, so "
+            notes.append(f"{self.path}: operations wait for what they require only; cpu and nic are left "
+                         "out, so "
                          "that calcs of a rank that do not require each other run at the same time.")
         return Trace(self.path, tuple(self.done[rank] for rank in range(self.count)), tuple(notes))
 

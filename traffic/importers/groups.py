@@ -56,9 +56,11 @@ def parallel(what: str, ranks: int, tp: int, pp: int, ep: int) -> Parallel:
         if value < 1:
             raise BadInput(f"{what}: {name}-parallel groups of {value} ranks cannot be.")
     if ranks % (tp * pp):
-        raise BadInput(f"{what}: {ranks} ranks do not divide into tensor-parallel groups of {tp} and {pp} pipeline "
+        raise BadInput(f"{what}: {ranks} ranks do not divide into tensor-parallel groups of {tp} and {pp} "
+                       "pipeline "
                        f"stages; give ranks= as a multiple of {tp * pp}.")
     made = Parallel(ranks, tp, pp, ep)
     if made.dp % ep:
-        raise BadInput(f"{what}: expert-parallel groups of {ep} do not divide the {made.dp} data-parallel ranks.")
+        raise BadInput(f"{what}: expert-parallel groups of {ep} do not divide the {made.dp} data-parallel "
+                       "ranks.")
     return made

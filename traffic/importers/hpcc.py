@@ -43,7 +43,8 @@ def read_flows(path: str) -> tuple[Flow, ...]:
     flows = []
     for number, words in lines[1:]:
         if len(words) != len(COLUMNS):
-            raise slip(path, number, f"{len(words)} columns where {len(COLUMNS)} are expected: {' '.join(COLUMNS)}.")
+            raise slip(path, number, f"{len(words)} columns where {len(COLUMNS)} are expected: "
+                                     f"{' '.join(COLUMNS)}.")
         source, destination = (whole_number(path, number, name, word, 0, 10**6)
                                for name, word in zip(COLUMNS, words[:2]))
         if source == destination:

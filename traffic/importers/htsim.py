@@ -110,7 +110,8 @@ def read_cm(path: str) -> ConnectionMatrix:
                 raise slip(path, number, f"{words[0]} is given again (first on line {header[words[0]][1]}).",
                            words[0])
             if len(words) != 2:
-                raise slip(path, number, f'"{shown(text.strip())}" should be {words[0]} and one number.', words[0])
+                raise slip(path, number, f'"{shown(text.strip())}" should be {words[0]} and one '
+                                         'number.', words[0])
             header[words[0]] = whole_number(path, number, words[0], words[1], 0), number
         elif "->" in words[0]:
             flows.append(_flow(path, number, words))
@@ -162,14 +163,16 @@ def _pairs(path: str, line: int, words: list[Word], known: tuple[str, ...],
 def _flow(path: str, line: int, words: list[Word]) -> Flow:
     ends = re.fullmatch(r"([0-9]{1,9})->([0-9]{1,9})", words[0])
     if not ends:
-        raise slip(path, line, f'"{shown(words[0])}" is not of the form SOURCE->DESTINATION, such as 0->15.', words[0])
+        raise slip(path, line, f'"{shown(words[0])}" is not of the form SOURCE->DESTINATION, such as '
+                               '0->15.', words[0])
     given = _pairs(path, line, words[1:], FLOW_KEYS)
     number = {key: whole_number(path, line, key, text, 0 if key in ("size", "prio") else 1)
               for key, text in given.items() if key != "start"}
     start_ps = None
     if "start" in given:
         if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]*)?", given["start"]):
-            raise slip(path, line, f'start "{shown(given["start"])}" is not a time in picoseconds.', given["start"])
+            raise slip(path, line, f'start "{shown(given["start"])}" is not a time in picoseconds.',
+                       given["start"])
         start_ps = float(given["start"])
     if "size" not in given:
         raise slip(path, line, "the connection has no size.")
@@ -207,7 +210,8 @@ def _failure(path: str, line: int, words: list[Word]) -> Failure:
         if key not in given:
             raise slip(path, line, f"the failure has no {key}.")
     if given["switch_type"] not in SWITCH_TYPES:
-        raise slip(path, line, f'switch_type "{shown(given["switch_type"])}" is none of {", ".join(SWITCH_TYPES)}.',
+        raise slip(path, line, f'switch_type "{shown(given["switch_type"])}" is none of '
+                               f'{", ".join(SWITCH_TYPES)}.',
                    given["switch_type"])
     return Failure(line, given["switch_type"], whole_number(path, line, "switch_id", given["switch_id"], 0),
                    whole_number(path, line, "link_id", given["link_id"], 0))

@@ -48,8 +48,8 @@ def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0, byt
             waits_for = tuple(dict.fromkeys(arrived[other.line] for other, _ in _fires(matrix, flow)))
             program.ops[r][index] = replace(program.ops[r][index], triggers=waits_for)
     lines = {node: flow.line for flow in reversed(matrix.flows) for node in (flow.source, flow.destination)}
-    schedule, placement, more = place_nodes(matrix.path, program.schedule("htsim"), nodes, lines, matrix.nodes,
-                                            hosts, how)
+    schedule, placement, more = place_nodes(matrix.path, program.schedule("htsim"), nodes, lines,
+                                            matrix.nodes, hosts, how)
     return Workload(matrix.path, schedule, placement, notes=(*_notes(matrix, graph), *more))
 
 
@@ -108,8 +108,10 @@ def failed_links(matrix: ConnectionMatrix, graph: Graph) -> list[tuple[Failure, 
 def _notes(matrix: ConnectionMatrix, graph: Graph | None) -> tuple[str, ...]:
     notes = []
     if any(flow.priority is not None for flow in matrix.flows):
-        notes.append(f"{matrix.path}: prio names the traffic class of a flow (prio5, …), which has an effect where "
-                     "that class is given one; in htsim it orders the pulls of receivers, which TCP does not have.")
+        notes.append(f"{matrix.path}: prio names the traffic class of a flow (prio5, …), which has an effect "
+                     "where "
+                     "that class is given one; in htsim it orders the pulls of receivers, which TCP does not "
+                     "have.")
     shared = [t.id for t in matrix.triggers.values()
               if t.kind == "multishot" and len(matrix.fired_by.get(t.id, ())) > 1]
     if shared:

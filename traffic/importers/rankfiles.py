@@ -21,7 +21,8 @@ def read_raw(path: str, what: str) -> bytes:
             raise BadInput(f"{path} has {size_bytes} bytes; {what} has 1 to {LARGEST_BYTES}.")
         return file.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror or error}); {what} was expected there.") from None
+        raise BadInput(f"{path} cannot be read ({error.strerror or error}); {what} was expected "
+                       "there.") from None
     except ValueError:  # a zero byte in the path
         raise BadInput(f"{path!r} is not a file name; {what} was expected there.") from None
 
@@ -32,9 +33,11 @@ def read_json(path: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}; {what} was expected.") from None
+        raise BadInput(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}; {what} was "
+                       "expected.") from None
     except (RecursionError, ValueError) as error:  # ValueError: a whole number of thousands of digits
-        raise BadInput(f"{path}: not JSON that can be read ({shown(str(error), 80)}); {what} was expected.") from None
+        raise BadInput(f"{path}: not JSON that can be read ({shown(str(error), 80)}); {what} was "
+                       "expected.") from None
 
 
 def _refuse(name: str) -> NoReturn:
@@ -55,7 +58,8 @@ def check_group(path: str, name: str, members: Any, ranks: int) -> tuple[int, ..
         raise BadInput(f'{path}: the group "{shown(name)}" is not a list of ranks.')
     for member in members:
         if type(member) is not int or not 0 <= member < ranks:
-            raise BadInput(f'{path}: the group "{shown(name)}" names {shown(repr(member))}, which is none of the '
+            raise BadInput(f'{path}: the group "{shown(name)}" names {shown(repr(member))}, which is none of '
+                           'the '
                            f"{ranks} ranks.")
     if len(set(members)) < len(members):
         raise BadInput(f'{path}: the group "{shown(name)}" names a rank twice.')

@@ -71,7 +71,8 @@ def read_simai(path: str, ranks: int | None, hosts: int) -> Trace:
                 raise slip(path, lines[0][0], f"{name} names layer {layer}, but there are {len(rows)} rows.")
     stated = given.get("all_gpus", 0)
     if stated and ranks and stated != ranks:
-        raise slip(path, lines[0][0], f"all_gpus is {stated}, which ranks={ranks} contradicts; leave ranks out.")
+        raise slip(path, lines[0][0], f"all_gpus is {stated}, which ranks={ranks} contradicts; leave ranks "
+                                      "out.")
     world = stated or ranks or hosts
     check_rank_count(path, lines[0][0], world)
     tp = given.get("model_parallel_NPU_group", 1) or 1
@@ -88,7 +89,8 @@ def read_simai(path: str, ranks: int | None, hosts: int) -> Trace:
 def _header(path: str, line: int, words: list[Word]) -> tuple[str, dict[str, int], dict[str, list[int]]]:
     """(policy, values, layer lists) of 'POLICY key: value key: value … checkpoints: N i1 … iN'."""
     if words[0] not in POLICIES:
-        raise slip(path, line, f'the parallelism "{shown(words[0])}" is not imported{nearest(words[0], POLICIES)}.',
+        raise slip(path, line, f'the parallelism "{shown(words[0])}" is not '
+                               f'imported{nearest(words[0], POLICIES)}.',
                    words[0])
     given: dict[str, int] = {}
     lists: dict[str, list[int]] = {name: [] for name in LISTS}
@@ -109,7 +111,8 @@ def _header(path: str, line: int, words: list[Word]) -> tuple[str, dict[str, int
 
 def _row(path: str, line: int, words: list[Word]) -> _Row:
     if len(words) != len(COLUMNS):
-        raise slip(path, line, f"{len(words)} columns where {len(COLUMNS)} are expected: {', '.join(COLUMNS)}.")
+        raise slip(path, line, f"{len(words)} columns where {len(COLUMNS)} are expected: "
+                               f"{', '.join(COLUMNS)}.")
     passes = [_pass(path, line, words[start:start + 3], COLUMNS[start:start + 3], kind)
               for start, kind in ((2, "tp"), (5, "tp"), (8, "dp"))]
     dependency = words[1][1:] if words[1].startswith("-") else words[1]
@@ -127,7 +130,8 @@ def _pass(path: str, line: int, words: list[Word], names: tuple[str, ...], kind:
     base, _, suffix = words[1].partition("_")
     suffix = f"_{suffix}" if suffix else ""
     if base not in COLLECTIVES or suffix not in SUFFIXES:
-        raise slip(path, line, f'the {names[1]} "{shown(words[1])}" is not imported{nearest(base, COLLECTIVES)}; it '
+        raise slip(path, line, f'the {names[1]} "{shown(words[1])}" is not '
+                               f'imported{nearest(base, COLLECTIVES)}; it '
                                "may end in _EP or _DP_EP.", words[1])
     if not size_bytes:
         return _Pass(duration_ns, "", kind, 0)
@@ -147,7 +151,8 @@ def _iteration(path: str, policy: str, rows: list[_Row], lists: dict[str, list[i
         if index in initiates:  # activations are computed again from the last checkpoint on
             start = max((layer for layer in checkpoints if layer <= index), default=None)
             if start is None:
-                raise BadInput(f"{path}:{row.line}: the layer starts a recomputation, but no checkpoint comes "
+                raise BadInput(f"{path}:{row.line}: the layer starts a recomputation, but no checkpoint "
+                               "comes "
                                "before it.")
             plan += [(again, "forward", again.forward, True) for again in rows[start:index]]
             if len(plan) > MOST_STEPS:
@@ -169,8 +174,9 @@ def _steps(plan: list[_Piece], groups: Parallel, rank: int) -> tuple[Step, ...]:
         if not part.collective:
             continue
         group = known.setdefault(part.kind, groups.group(part.kind, rank))
-        steps.append(Step(Does.COLLECTIVE, row.line, main, size_bytes=part.size_bytes, collective=part.collective,
-                          group=group, phase=f"{phase} {row.name}", traffic_class=TRAFFIC_CLASS[part.kind]))
+        steps.append(Step(Does.COLLECTIVE, row.line, main, size_bytes=part.size_bytes,
+                          collective=part.collective, group=group, phase=f"{phase} {row.name}",
+                          traffic_class=TRAFFIC_CLASS[part.kind]))
         if blocking:
             main = (len(steps) - 1,)
         elif row.update_ns:
@@ -183,14 +189,17 @@ def _notes(path: str, policy: str, given: dict[str, int], rows: list[_Row], grou
            stated: bool) -> tuple[str, ...]:
     notes = []
     if not stated:
-        notes.append(f"{path}: the file does not say how many ranks there are; {groups.ranks} are taken, one for "
+        notes.append(f"{path}: the file does not say how many ranks there are; {groups.ranks} are taken, one "
+                     "for "
                      "each host (ranks=N chooses).")
     notes.append(f"{path}: {groups.ranks} ranks, tensor-parallel groups of {groups.tp}, data-parallel of "
                  f"{groups.dp}, expert-parallel of {groups.ep}; one tick is 1 ns.")
     if policy == "MICRO":
-        notes.append(f"{path}: the collectives of a MICRO workload all start at once, as the simulator issues them.")
+        notes.append(f"{path}: the collectives of a MICRO workload all start at once, as the simulator "
+                     "issues them.")
     if groups.pp > 1:
-        notes.append(f"{path}: the rows are those of one of the {groups.pp} pipeline stages; every stage runs them, "
+        notes.append(f"{path}: the rows are those of one of the {groups.pp} pipeline stages; every stage "
+                     "runs them, "
                      "and what stages send one another is not in the rows and left out.")
     elif given.get("pp_comm"):
         notes.append(f"{path}: pp_comm is left out; there is one pipeline stage.")

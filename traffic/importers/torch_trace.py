@@ -24,8 +24,8 @@ COLLECTIVES = {"allreduce": "allreduce", "all_reduce": "allreduce", "allreduce_c
                "allgather": "allgather", "all_gather": "allgather", "_allgather_base": "allgather",
                "allgather_into_tensor_coalesced": "allgather", "reduce_scatter": "reducescatter",
                "_reduce_scatter_base": "reducescatter", "reduce_scatter_tensor_coalesced": "reducescatter",
-               "broadcast": "broadcast", "broadcast_oop": "broadcast", "reduce": "reduce", "all_to_all": "alltoall",
-               "all_to_allv": "alltoall", "alltoall_base": "alltoall", "barrier": "barrier"}
+               "broadcast": "broadcast", "broadcast_oop": "broadcast", "reduce": "reduce",
+               "all_to_all": "alltoall", "all_to_allv": "alltoall", "alltoall_base": "alltoall", "barrier": "barrier"}
 LEFT_OUT = ("init", "wait", "end", "start_coalescing", "end_coalescing")
 ELEMENT_BYTES = {"Byte": 1, "Char": 1, "Bool": 1, "Short": 2, "Half": 2, "BFloat16": 2, "Int": 4, "Float": 4,
                  "Long": 8, "Double": 8, "Float8_e4m3fn": 1, "Float8_e5m2": 1}
@@ -60,7 +60,8 @@ def read_torch(path: str) -> Trace:
     for rank in range(world):
         file = files[rank] if len(files) > 1 else files[0]
         made.append(chain([_step(file, rank, world, id_, record) for id_, record in file.records]))
-    notes = [f"{path}: an execution trace has no times; ranks only communicate, one collective after the other."]
+    notes = [f"{path}: an execution trace has no times; ranks only communicate, one collective after the "
+             "other."]
     if len(files) == 1 and world > 1:
         notes.append(f"{path}: one file for {world} ranks; every rank does what it says.")
     return Trace(path, tuple(made), tuple(notes), tuple(names * world if len(names) == 1 else names), "node")
@@ -147,7 +148,8 @@ def _inputs(path: str, node: dict[str, Any]) -> dict[str, Any]:
     inputs = node.get("inputs")
     values = inputs.get("values") if isinstance(inputs, dict) else inputs
     if not isinstance(values, list) or len(values) < 8:
-        raise BadInput(f'{path}: node {node["id"]}: {RECORD} has neither attributes nor the inputs of a collective.')
+        raise BadInput(f'{path}: node {node["id"]}: {RECORD} has neither attributes nor the inputs of a '
+                       'collective.')
     shift = next((at for at, value in enumerate(values) if isinstance(value, str) and value.lower() in
                   (*COLLECTIVES, *LEFT_OUT)), None)
     if shift is None or shift + 4 >= len(values) or shift < 2:
@@ -197,7 +199,8 @@ def _read_groups(path: str, node: dict[str, Any]) -> dict[str, Mapping[str, Any]
     except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise BadInput(f'{path}: node {shown(repr(node.get("id")))}: the process groups are not a JSON list of '
+        raise BadInput(f'{path}: node {shown(repr(node.get("id")))}: the process groups are not a JSON list '
+                       'of '
                        "objects.")
     return {str(each.get("pg_name")): each for each in listed}
 
@@ -211,7 +214,8 @@ def _world(file: _File) -> int:
         if size is None:
             continue
         if not re.fullmatch(r"[0-9]{1,9}", str(size)) or not 1 <= int(str(size)) <= MOST_RANKS:
-            raise BadInput(f"{file.path}: {shown(repr(size))} is not a size of a process group from 1 to {MOST_RANKS}.")
+            raise BadInput(f"{file.path}: {shown(repr(size))} is not a size of a process group from 1 to "
+                           f"{MOST_RANKS}.")
         found.append(int(str(size)))
     if not found:
         raise BadInput(f"{file.path} says nowhere how many ranks there are.")
@@ -226,7 +230,8 @@ def _step(file: _File, rank: int, world: int, id_: int, record: dict[str, Any]) 
         size_bytes = 0
     elif size_bytes < 1:
         raise BadInput(f"{file.path}: node {id_}: a {collective} of 0 bytes sends nothing.")
-    return Step(Does.COLLECTIVE, id_, size_bytes=size_bytes, collective=collective, group=group, phase=collective)
+    return Step(Does.COLLECTIVE, id_, size_bytes=size_bytes, collective=collective, group=group,
+                phase=collective)
 
 
 def _group(file: _File, rank: int, world: int, id_: int, record: dict[str, Any]) -> tuple[int, ...]:
@@ -234,7 +239,8 @@ def _group(file: _File, rank: int, world: int, id_: int, record: dict[str, Any])
     listed = known.get("ranks")
     listed = list(listed) if isinstance(listed, (list, dict)) else []
     if listed:
-        ranks = [int(each) if isinstance(each, str) and re.fullmatch(r"[0-9]{1,9}", each) else each for each in listed]
+        ranks = [int(each) if isinstance(each, str) and re.fullmatch(r"[0-9]{1,9}", each) else each
+                 for each in listed]
         group = check_group(file.path, str(record["pg_name"]), ranks, world)
         if rank in group:
             return tuple(sorted(group))
@@ -242,12 +248,14 @@ def _group(file: _File, rank: int, world: int, id_: int, record: dict[str, Any])
         strides = {b - a for a, b in zip(sorted(group), sorted(group)[1:])} or {1}
         stride = strides.pop() if len(strides) == 1 else 0
     else:
-        size = _small(file, id_, record["size"] if record["size"] is not None else known.get("group_size", world))
+        said = record["size"] if record["size"] is not None else known.get("group_size", world)
+        size = _small(file, id_, said)
         start, stride = _small(file, id_, record["start"] or 0), _small(file, id_, record["stride"] or 1)
         if size == world or size == 0:
             return tuple(range(world))
     if not stride or size < 1 or world % (size * stride) or start % (size * stride) >= stride:
-        raise BadInput(f"{file.path}: node {id_}: the group {shown(str(record['pg_name']))} of {size} ranks cannot be "
+        raise BadInput(f"{file.path}: node {id_}: the group {shown(str(record['pg_name']))} of {size} ranks "
+                       "cannot be "
                        f"continued over {world} ranks; give a folder with the trace of every rank.")
     span = size * stride
     first = rank // span * span + rank % stride
