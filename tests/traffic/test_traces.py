@@ -178,6 +178,12 @@ def test_chakra_with_groups_and_both_integers(tmp_path):
     assert [[step.size_bytes for step in steps] for steps in trace.ranks] == [
         [0, 4096, 4000, 512], [0, 4096, 4000], [0, 4096, 4000], [0, 4096, 4000, 512]]
     assert trace.ranks[2][1].group == (2, 3) and trace.ranks[0][0].duration_s == pytest.approx(5e-6)
+    dimensions = b"\x52\x12\x0a\x0cinvolved_dim\xe2\x01\x01\x01"  # a list of bools, field 28
+    one = samples.node(1, 7, samples.attribute("comm_type", 0), samples.attribute("comm_size", 8), dimensions)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "x.0.et").write_bytes(samples.et_file(one))
+    assert "1 collectives name dimensions" in read_chakra(str(alone)).notes[-1]
     (tmp_path / "groups.json").write_text(json.dumps({"a": [0, 1]}))
     with pytest.raises(BadInput, match=r'run.2.et: node 7: the group "b" is not in the JSON'):
         read_chakra(str(tmp_path))

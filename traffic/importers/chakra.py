@@ -29,6 +29,7 @@ ID, NAME, TYPE, CTRL_DEPS, DATA_DEPS, DURATION, ATTR = 1, 2, 3, 4, 5, 7, 10
 # the fields of an attribute that hold one whole number: int32, int64, uint32, uint64, bool
 NUMBERS = {7: True, 9: True, 11: False, 13: False, 27: False}
 STRING = 29
+INVOLVED = "involved_dim"
 LARGEST = 10**18
 
 
@@ -55,13 +56,19 @@ def read_chakra(path: str, groups_path: str | None = None) -> Trace:
     files = _rank_files(path)
     groups = _groups(path, groups_path, len(files))
     made, left_out, total = [], {MEM_LOAD: 0, MEM_STORE: 0, COMP: 0}, 0
+    dimensions = 0
     for rank, file in enumerate(files):
         nodes = _nodes(file)
         total += len(nodes)
         if total > MOST_STEPS:
             raise BadInput(f"{path}: more than {MOST_STEPS} nodes.")
         made.append(_steps(file, rank, len(files), nodes, groups, left_out))
-    return Trace(path, tuple(made), _notes(path, len(files), groups, left_out), tuple(files), "node")
+        dimensions += sum(INVOLVED in node.strings and not node.strings.get("pg_name") for node in nodes)
+    notes = _notes(path, len(files), groups, left_out)
+    if dimensions:
+        notes = (*notes, f"{path}: {dimensions} collectives name dimensions of a topology ({INVOLVED}); that is left "
+                         "out, they run over all ranks.")
+    return Trace(path, tuple(made), notes, tuple(files), "node")
 
 
 def _rank_files(path: str) -> list[str]:
@@ -166,8 +173,8 @@ def _attribute(raw: memoryview, start: int, end: int, node: _Node) -> None:
         raise ValueError(f"byte {start}: the attribute {shown(name)} comes twice")
     if number is not None:
         node.numbers[name] = number
-    if text is not None:
-        node.strings[name] = text
+    else:
+        node.strings[name] = text or ""
 
 
 def _steps(file: str, rank: int, ranks: int, nodes: list[_Node], groups: Mapping[str, tuple[int, ...]],

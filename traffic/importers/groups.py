@@ -6,8 +6,10 @@ stages are outermost (Narayanan et al., SC 2021; megatron/core/parallel_state.py
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from emulator.errors import BadInput
+from traffic.trace import MOST_RANKS
 
 KINDS = ("tp", "dp", "ep", "dp_ep", "pp", "all")
 TRAFFIC_CLASS = {"tp": "tensor", "dp": "gradients", "ep": "expert", "dp_ep": "gradients", "pp": "pipeline",
@@ -35,19 +37,25 @@ class Parallel:
         stage = self.tp * self.dp
         first, position = rank // stage * stage, rank % stage
         tensor, data = position % self.tp, position // self.tp
+        own = first + tensor  # the first of the ranks that differ from this one in data only
         if kind == "all":
-            return tuple(range(self.ranks))
+            return _every(0, self.ranks, 1)
         if kind == "tp":
-            return tuple(range(rank - tensor, rank - tensor + self.tp))
+            return _every(rank - tensor, rank - tensor + self.tp, 1)
         if kind == "pp":
-            return tuple(range(position, self.ranks, stage))
+            return _every(position, self.ranks, stage)
         if kind == "dp":
-            members = range(self.dp)
-        elif kind == "ep":
-            members = range(data // self.ep * self.ep, data // self.ep * self.ep + self.ep)
-        else:
-            members = range(data % self.ep, self.dp, self.ep)
-        return tuple(first + member * self.tp + tensor for member in members)
+            return _every(own, first + stage, self.tp)
+        if kind == "ep":
+            expert = own + data // self.ep * self.ep * self.tp
+            return _every(expert, expert + self.ep * self.tp, self.tp)
+        return _every(own + data % self.ep * self.tp, first + stage, self.ep * self.tp)
+
+
+@lru_cache(maxsize=MOST_RANKS)
+def _every(start: int, stop: int, step: int) -> tuple[int, ...]:
+    """range() as a tuple, one and the same for all members of a group: 4096 ranks have 4096 each."""
+    return tuple(range(start, stop, step))
 
 
 def parallel(what: str, ranks: int, tp: int, pp: int, ep: int) -> Parallel:
