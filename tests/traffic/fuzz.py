@@ -110,8 +110,9 @@ def formats() -> dict[str, Format]:
                        _said(rb"^\s*\[rank0+ ~ rank([0-9]+)\]", 1), "aicb:{},map=first"),
         "chakra": Format([samples.chakra(), *runs], read_chakra, _count,
                          lambda files: sum(name.endswith(".et") for name in files), "chakra:{},map=first"),
-        "torch": Format([{f"trace_{rank}.json": samples.torch_trace(rank) for rank in range(4)}], read_torch, _count,
-                        len, "torch:{},map=first"),
+        "torch": Format([{f"trace_{rank}.json": make(rank) for rank in range(4)} for make in (
+            samples.torch_trace, samples.timeline, lambda rank: samples.torch_trace(rank, messages=True))],
+            read_torch, _count, len, "torch:{},map=first"),
         "torch-file": Format([{"torch-file": samples.torch_trace()}], read_torch, workload="torch:{},map=pack"),
         "hpcc": Format(text("hpcc", samples.FLOWS), read_flows, _nodes, _nodes_said(
             rb"(?m)^[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+[0-9]+[ \t]+[0-9]+[ \t]+[0-9]+"), "hpcc:{},map=pack"),

@@ -141,8 +141,8 @@ def chakra() -> dict[str, bytes]:
     return files
 
 
-def torch_trace(rank: int = 0) -> bytes:
-    """A rank of four: newer records with attributes, and an older one with inputs."""
+def torch_trace(rank: int = 0, messages: bool = False) -> bytes:
+    """A rank of four: newer records with attributes, and an older one with inputs; or messages, too."""
     def attrs(**values: object) -> list[dict[str, object]]:
         return [{"name": name, "type": "string", "value": value} for name, value in values.items()]
 
@@ -161,4 +161,24 @@ def torch_trace(rank: int = 0) -> bytes:
         {"id": 7, "name": "record_param_comms", "inputs": {"values": [
             [[9, 10, 0, 64, 4, "cuda:0"]], 3, ["0", "default"], rank, "broadcast", [], [], 0, 1, 4]}},
     ]
+    if messages and rank in (1, 2):  # the peer is a rank of the group
+        what, peer = ("send", 2) if rank == 1 else ("recv", 1)
+        nodes.append({"id": 8, "name": "record_param_comms", "attrs": attrs(
+            collective_name=what, dtype="Half", in_msg_nelems=50, out_msg_nelems=50, pg_name="0", pg_size=4),
+            "inputs": {"values": [[[9, 10, 0, 50, 2, "cuda:0"]], 4, ["0", "default"], peer, what, [], [], 0, 1,
+                                  4]}})
     return json.dumps({"schema": "1.1.1-chakra.0.0.4", "nodes": nodes}, indent=1).encode()
+
+
+def timeline(rank: int = 0) -> bytes:
+    """A profiler's timeline of a rank of four."""
+    def event(time_us: float, collective: str, elements: int, group: str, ranks: list[int]) -> dict[str, object]:
+        return {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": time_us, "dur": 12.5, "args": {
+            "Collective name": collective, "dtype": "Float", "In msg nelems": elements,
+            "Out msg nelems": elements, "Group size": len(ranks), "Process Group Name": group,
+            "Process Group Ranks": json.dumps(ranks)}}
+
+    pair = [rank // 2 * 2, rank // 2 * 2 + 1]
+    events = [event(200.5, "reduce_scatter", 64, "1", pair), {"ph": "M", "name": "process_name"},
+              event(100, "allreduce", 1000, "0", [0, 1, 2, 3]), event(300, "wait", 0, "0", [0, 1, 2, 3])]
+    return json.dumps({"traceEvents": events}, indent=1).encode()

@@ -213,6 +213,25 @@ def test_torch_with_one_file_and_with_all(tmp_path):
         ("allreduce", 2000, (0, 1, 2, 3)), ("allgather", 800, (2, 3)), ("broadcast", 256, (0, 1, 2, 3))]
 
 
+def test_torch_messages_need_every_rank(tmp_path):
+    for rank in range(4):
+        write(tmp_path, f"trace_{rank}.json", samples.torch_trace(rank, messages=True))
+    trace = read_torch(str(tmp_path))
+    assert [(step.does, step.peer, step.size_bytes) for step in (trace.ranks[1][-1], trace.ranks[2][-1])] == [
+        (Does.SEND, 2, 100), (Does.RECV, 1, 100)]
+    check_schedule(expand(trace, Scale()), 4)
+    with pytest.raises(BadInput, match="node 8: a send differs from rank to rank; give a folder"):
+        read_torch(str(tmp_path / "trace_1.json"))
+
+
+def test_a_profilers_timeline(tmp_path):
+    for rank in range(4):
+        write(tmp_path, f"rank{rank}.json", samples.timeline(rank))
+    trace = read_torch(str(tmp_path))
+    assert [(step.collective, step.size_bytes, step.group) for step in trace.ranks[2]] == [
+        ("allreduce", 4000, (0, 1, 2, 3)), ("reducescatter", 256, (2, 3))], "in order of time"
+
+
 def test_cdf(tmp_path):
     assert read_cdf(write(tmp_path, "a.cdf", samples.CDF)) == (
         (0.0, 0.0), (10000.0, 0.15), (20000.0, 0.2), (1000000.0, 1.0))

@@ -3,18 +3,20 @@
 (pytorch, torch/csrc/profiler/standalone/execution_trace_observer.cpp and
 torch/csrc/distributed/c10d/ParamCommsUtils.hpp.) Newer traces have attributes (collective_name,
 in_msg_nelems, dtype, pg_name, pg_size, global_rank_start, global_rank_stride), older ones only the
-inputs of the record. The groups are in the node "## process_group:init ##". A trace has no times.
+inputs of the record. The groups are in the node "## process_group:init ##". A trace has no times. The
+timeline of a profiler is read, too (see `kineto`); its times are those of the host and not taken.
 """
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from emulator.errors import BadInput, nearest
+from traffic.importers.kineto import timeline_records
 from traffic.importers.rankfiles import check_group, read_json
 from traffic.importers.text import shown
 from traffic.trace import MOST_RANKS, MOST_STEPS, Does, Step, Trace, chain, check_rank_count
@@ -25,7 +27,9 @@ COLLECTIVES = {"allreduce": "allreduce", "all_reduce": "allreduce", "allreduce_c
                "allgather_into_tensor_coalesced": "allgather", "reduce_scatter": "reducescatter",
                "_reduce_scatter_base": "reducescatter", "reduce_scatter_tensor_coalesced": "reducescatter",
                "broadcast": "broadcast", "broadcast_oop": "broadcast", "reduce": "reduce",
-               "all_to_all": "alltoall", "all_to_allv": "alltoall", "alltoall_base": "alltoall", "barrier": "barrier"}
+               "all_to_all": "alltoall", "all_to_allv": "alltoall", "alltoall_base": "alltoall",
+               "barrier": "barrier"}
+MESSAGES = ("send", "recv")
 LEFT_OUT = ("init", "wait", "end", "start_coalescing", "end_coalescing")
 ELEMENT_BYTES = {"Byte": 1, "Char": 1, "Bool": 1, "Short": 2, "Half": 2, "BFloat16": 2, "Int": 4, "Float": 4,
                  "Long": 8, "Double": 8, "Float8_e4m3fn": 1, "Float8_e5m2": 1}
@@ -39,6 +43,7 @@ class _File:
     path: str
     records: list[tuple[int, dict[str, Any]]]
     groups: Mapping[str, Mapping[str, Any]]
+    alone: bool = False
 
 
 def read_torch(path: str) -> Trace:
@@ -48,7 +53,7 @@ def read_torch(path: str) -> Trace:
     that repeat over the ranks. Raises BadInput with file and node for every slip.
     """
     names = _files(path)
-    files = [_parse(name) for name in names]
+    files = [replace(_parse(name), alone=len(names) == 1) for name in names]
     if not any(file.records for file in files):
         raise BadInput(f"{path} has no {RECORD} of a collective; nothing would be sent.")
     world = len(files) if len(files) > 1 else _world(files[0])
@@ -60,8 +65,8 @@ def read_torch(path: str) -> Trace:
     for rank in range(world):
         file = files[rank] if len(files) > 1 else files[0]
         made.append(chain([_step(file, rank, world, id_, record) for id_, record in file.records]))
-    notes = [f"{path}: an execution trace has no times; ranks only communicate, one collective after the "
-             "other."]
+    notes = [f"{path}: the times of computing are not in it or not taken; ranks only communicate, one call "
+             "after the other."]
     if len(files) == 1 and world > 1:
         notes.append(f"{path}: one file for {world} ranks; every rank does what it says.")
     return Trace(path, tuple(made), tuple(notes), tuple(names * world if len(names) == 1 else names), "node")
@@ -87,8 +92,8 @@ def _files(path: str) -> list[str]:
 def _parse(path: str) -> _File:
     value = read_json(path, "a PyTorch execution trace")
     if isinstance(value, dict) and "traceEvents" in value:
-        raise BadInput(f"{path} is a profiler's timeline; record an execution trace with "
-                       "torch.profiler.ExecutionTraceObserver.")
+        nodes, known = timeline_records(path, value)
+        return _File(path, [record for node in nodes for record in _record(path, node)], known)
     nodes = value.get("nodes") if isinstance(value, dict) else None
     if not isinstance(nodes, list):
         raise BadInput(f'{path}: a PyTorch execution trace is a JSON object with a list "nodes".')
@@ -102,15 +107,20 @@ def _parse(path: str) -> _File:
             continue
         if type(node.get("id")) is not int or not 0 <= node["id"] < 2**63:
             raise BadInput(f"{path}: node number {position} has no id.")
-        record = _attributes(path, node) or _inputs(path, node)
-        name = record["collective"]
-        if name in LEFT_OUT:
-            continue
-        if name not in COLLECTIVES:
-            raise BadInput(f'{path}: node {node["id"]}: the collective "{shown(name)}" is not imported'
-                           f'{nearest(name, COLLECTIVES)}.')
-        records.append((node["id"], {**record, "collective": COLLECTIVES[name]}))
+        records += _record(path, node)
     return _File(path, records, groups)
+
+
+def _record(path: str, node: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """(id, record) of a node; nothing for what only waits or groups others."""
+    record = _attributes(path, node) or _inputs(path, node)
+    name = record["collective"]
+    if name in LEFT_OUT:
+        return []
+    if name not in COLLECTIVES and name not in MESSAGES:
+        raise BadInput(f'{path}: node {node["id"]}: the collective "{shown(name)}" is not imported'
+                       f'{nearest(name, COLLECTIVES)}.')
+    return [(node["id"], {**record, "collective": COLLECTIVES.get(name, name)})]
 
 
 def _attributes(path: str, node: dict[str, Any]) -> dict[str, Any] | None:
@@ -122,13 +132,14 @@ def _attributes(path: str, node: dict[str, Any]) -> dict[str, Any] | None:
     if "collective_name" not in attrs:
         return None
     name = str(attrs["collective_name"]).lower()
-    if name not in COLLECTIVES:
+    if name not in COLLECTIVES and name not in MESSAGES:
         return {"collective": name}
     element = ELEMENT_BYTES.get(str(attrs.get("dtype")))
     if element is None:
         raise BadInput(f'{path}: node {node["id"]}: the dtype {shown(repr(attrs.get("dtype")))} is unknown'
                        f'{nearest(str(attrs.get("dtype")), ELEMENT_BYTES)}.')
-    return {"collective": name, "pg_name": attrs.get("pg_name"), "size": attrs.get("pg_size"),
+    peer = _inputs(path, node)["peer"] if name in MESSAGES else None  # the attributes leave it out
+    return {"collective": name, "pg_name": attrs.get("pg_name"), "peer": peer, "size": attrs.get("pg_size"),
             "start": attrs.get("global_rank_start"), "stride": attrs.get("global_rank_stride"),
             "in": _bytes(path, node, attrs.get("in_msg_nelems"), element),
             "out": _bytes(path, node, attrs.get("out_msg_nelems"), element)}
@@ -151,18 +162,18 @@ def _inputs(path: str, node: dict[str, Any]) -> dict[str, Any]:
         raise BadInput(f'{path}: node {node["id"]}: {RECORD} has neither attributes nor the inputs of a '
                        'collective.')
     shift = next((at for at, value in enumerate(values) if isinstance(value, str) and value.lower() in
-                  (*COLLECTIVES, *LEFT_OUT)), None)
+                  (*COLLECTIVES, *MESSAGES, *LEFT_OUT)), None)
     if shift is None or shift + 4 >= len(values) or shift < 2:
         raise BadInput(f'{path}: node {node["id"]}: the inputs of {RECORD} name no collective that is known.')
     collective = values[shift].lower()
-    if collective not in COLLECTIVES:
-        return {"collective": collective}
+    if collective in LEFT_OUT:
+        return {"collective": collective, "peer": None}
     size_bytes = _tensor_bytes(path, node, values[0])
     outputs = node.get("outputs")
     out = outputs.get("values") if isinstance(outputs, dict) else outputs
     name = values[shift - 2]
     return {"collective": collective, "pg_name": name[0] if isinstance(name, list) and name else name,
-            "start": values[shift + 3], "stride": values[shift + 4],
+            "start": values[shift + 3], "stride": values[shift + 4], "peer": values[shift - 1],
             "size": values[shift + 5] if shift + 5 < len(values) else None,
             "in": size_bytes, "out": _tensor_bytes(path, node, out) or size_bytes}
 
@@ -226,12 +237,29 @@ def _step(file: _File, rank: int, world: int, id_: int, record: dict[str, Any]) 
     group = _group(file, rank, world, id_, record)
     collective = record["collective"]
     size_bytes = record["out"] if collective == "allgather" else record["in"]
+    if collective in MESSAGES:
+        return _message(file, id_, collective, group, size_bytes, record["peer"])
     if collective == "barrier":
         size_bytes = 0
     elif size_bytes < 1:
         raise BadInput(f"{file.path}: node {id_}: a {collective} of 0 bytes sends nothing.")
     return Step(Does.COLLECTIVE, id_, size_bytes=size_bytes, collective=collective, group=group,
                 phase=collective)
+
+
+def _message(file: _File, id_: int, what: str, group: tuple[int, ...], size_bytes: int, peer: Any) -> Step:
+    """A send or receive; `peer` is a rank of the group."""
+    if file.alone:
+        raise BadInput(f"{file.path}: node {id_}: a {what} differs from rank to rank; give a folder with the "
+                       "trace "
+                       "of every rank.")
+    place = _small(file, id_, peer)
+    if place >= len(group) or size_bytes < 1:
+        raise BadInput(f"{file.path}: node {id_}: a {what} of {size_bytes} bytes with rank {place} of a "
+                       "group of "
+                       f"{len(group)} cannot be.")
+    return Step(Does.SEND if what == "send" else Does.RECV, id_, peer=group[place], size_bytes=size_bytes,
+                phase="message", traffic_class="pipeline")
 
 
 def _group(file: _File, rank: int, world: int, id_: int, record: dict[str, Any]) -> tuple[int, ...]:
