@@ -151,6 +151,11 @@ def test_goal_comes_back_the_same(tmp_path_factory, entry, ranks, size_bytes, sl
     assert matches[0] == matches[1]
 
 
+def test_sizes_that_htsim_cannot_read(star16):
+    with pytest.raises(BadInput, match="a message of 3000000000 bytes is more than the 2147483647"):
+        exported(ALGORITHMS["sendrecv"]["ring"].build(2, 3_000_000_000, 1, 1), (0, 1), star16)
+
+
 def test_triggers_cannot_be_goal(tmp_path):
     (tmp_path / "x.cm").write_text(samples.CM)
     with pytest.raises(BadInput, match="GOAL cannot say; write a .cm"):

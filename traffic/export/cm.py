@@ -15,6 +15,8 @@ from traffic.export.flow_deps import End, Waits, waits_of_sends
 from traffic.schedule import Schedule
 
 PICOSECONDS = 1e12
+LARGEST_BYTES = 2**31 - 1
+"""htsim reads sizes with stoi()."""
 
 
 def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
@@ -48,6 +50,10 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
     delayed_s, late = 0.0, 0
     for node, flow in number.items():
         op, wait = graph.ops[node], waits[node]
+        if op.size_bytes > LARGEST_BYTES:
+            raise BadInput(f"{schedule.name}: a message of {op.size_bytes} bytes is more than the "
+                           f"{LARGEST_BYTES} "
+                           "that htsim reads; use smaller sizes or more slices.")
         words = [f"{placement[graph.rank[node]]}->{placement[op.peer]} id {flow}"]
         if sets[node]:
             words.append(f"trigger {triggers[sets[node]]}")
