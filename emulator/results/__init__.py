@@ -1,0 +1,8 @@
+"""From what a run brought back to what the bundle says. Pure; definitions in docs and each module."""
+from emulator.results.flows import FLOW_COLUMNS as FLOW_COLUMNS
+from emulator.results.flows import Flow as Flow
+from emulator.results.flows import flows as flows
+from emulator.results.flows import message_rows as message_rows
+from emulator.results.network import connections_by_top_switch as connections_by_top_switch
+from emulator.results.summary import SCHEMA as SCHEMA
+from emulator.results.summary import summarise as summarise

@@ -1,0 +1,102 @@
+"""Flows: one delivered message a row, with its ideal time, and what all of them say together.
+
+FCT = last byte acknowledged - start; slowdown = FCT / FCT alone on the path (the connection's least round
+trip, and the time of the bytes beyond the shaper's burst at the slowest link).
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from emulator.outcome import Outcome
+from emulator.plan import Plan
+from topologies.graph import Link
+from traffic.paths import Paths
+from traffic.records import ConnectionKey
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One delivered message. start_s counts from the first iteration's start; path is 'h1 e0_0 … h16'.
+
+    src_port, dst_port: TCP ports of its connection, which decide the path under ECMP.
+    """
+
+    iteration: int
+    measured: bool
+    src: str
+    dst: str
+    src_rank: int
+    dst_rank: int
+    channel: int
+    src_port: int
+    dst_port: int
+    phase: str
+    step: int
+    bytes: int
+    start_s: float
+    fct_s: float
+    ideal_s: float
+    slowdown: float
+    retransmits: int
+    path: str
+    traffic_class: str
+
+
+FLOW_COLUMNS = tuple(Flow.__dataclass_fields__)
+
+
+def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
+    """Every message of the run, in order of start."""
+    if outcome.engine is None:
+        return []
+    links = _links_between(plan)
+    shortest = Paths(plan.graph)
+    ideal: dict[tuple[ConnectionKey, int], float] = {}
+    hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
+    connection = {c.key: c for c in outcome.engine.connections}
+    listed = []
+    for message in sorted(outcome.engine.messages, key=lambda m: m.start_s):
+        key = ConnectionKey(message.src, message.dst, message.channel, message.traffic_class)
+        path = outcome.paths.get(key, ())
+        if (key, message.size_bytes) not in ideal:
+            crossed = _crossed(path, links) or shortest.first_links(hosts[key.src], hosts[key.dst])
+            ideal[key, message.size_bytes] = (plan.wire.ideal_fct_s(crossed, message.size_bytes)
+                                              + connection[key].info.min_rtt_s)
+        alone = ideal[key, message.size_bytes]
+        fct = message.acked_s - message.start_s
+        listed.append(Flow(
+            message.iteration, message.iteration >= plan.workload.warmup, hosts[key.src], hosts[key.dst],
+            key.src, key.dst, key.channel, connection[key].src_port, connection[key].dst_port,
+            message.phase, message.step, message.size_bytes,
+            message.start_s - outcome.started_s, fct, alone, fct / alone, message.retransmits, " ".join(path), message.traffic_class))
+    return listed
+
+
+def _links_between(plan: Plan) -> dict[frozenset[str], Link]:
+    return {frozenset((link.a, link.b)): link for link in plan.graph.links}
+
+
+def _crossed(path: Sequence[str], links: Mapping[frozenset[str], Link]) -> list[Link]:
+    return [links[frozenset(pair)] for pair in zip(path, path[1:])]
+
+
+def statistics(listed: Sequence[Flow]) -> dict[str, Any]:
+    measured = [flow for flow in listed if flow.measured]
+    if not measured:
+        return {"count": 0, **dict.fromkeys(("fct_mean_s", "fct_p50_s", "fct_p99_s", "fct_max_s",
+                                             "slowdown_p50", "slowdown_p99"))}
+    fct = numpy.array([flow.fct_s for flow in measured])
+    slowdown = numpy.array([flow.slowdown for flow in measured])
+    return {"count": len(measured), "fct_mean_s": float(fct.mean()), "fct_p50_s": float(numpy.percentile(fct, 50)),
+            "fct_p99_s": float(numpy.percentile(fct, 99)), "fct_max_s": float(fct.max()),
+            "slowdown_p50": float(numpy.percentile(slowdown, 50)),
+            "slowdown_p99": float(numpy.percentile(slowdown, 99))}
+
+
+def message_rows(listed: Sequence[Flow]) -> list[tuple[Any, ...]]:
+    """Rows of flows.csv in the order of FLOW_COLUMNS."""
+    return [tuple(getattr(flow, name) for name in FLOW_COLUMNS) for flow in listed]

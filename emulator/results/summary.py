@@ -1,0 +1,60 @@
+"""summary.json: everything that a run says, put together from its blocks."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from emulator import __version__
+from emulator.fidelity import Verdict
+from emulator.outcome import Outcome
+from emulator.plan import Plan
+from emulator.results.flows import Flow, statistics
+from emulator.results.network import measured
+from emulator.results.workload import projected, workload
+
+SCHEMA = 1
+
+
+def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[Flow]) -> dict[str, Any]:
+    """summary.json, schema 1. Values that a broken-off run does not have are null."""
+    return {
+        "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
+        "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
+        "workload": workload(plan, outcome), "flows": statistics(listed),
+        **measured(plan, outcome), "projected": projected(plan, outcome),
+        "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
+        "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
+        "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
+                      "full": c.full} for c in outcome.captures],
+    }
+
+
+def _sampling(outcome: Outcome) -> dict[str, Any] | None:
+    """How often the queues were looked at, as asked and as the machine allowed, and what that cost."""
+    r = outcome.recording
+    return r and {"asked_hz": r.asked_hz, "rate_hz": r.rate_hz, "cpu_share": r.cpu_share,
+                  "ended_early": r.ended_early}
+
+
+def _notes(plan: Plan, outcome: Outcome) -> list[str]:
+    """What a reader should know besides the numbers: of the input, and of the run."""
+    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else [])]
+
+
+def _experiment(plan: Plan) -> dict[str, Any]:
+    e = plan.experiment
+    return {"label": plan.label, "topology": e.topology, "routing": e.routing, "switch": plan.switch,
+            "datapath": plan.datapath, "workload": e.workload, "rate_bps": plan.wire.rate_bps,
+            "mtu": plan.wire.mtu, "buffer_bytes": plan.buffer_bytes, "cc": e.cc,
+            "swift_target_s": plan.swift.target_s if e.cc == "swift" else None,
+            "ecn_bytes": plan.ecn_bytes, "seed": e.seed,
+            "dilation": e.dilation, "byte_scale": e.byte_scale, "verify": e.verify,
+            "deadline_s": plan.deadline_s, "iterations": plan.workload.iterations,
+            "warmup": plan.workload.warmup}
+
+
+def _setup(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    times = outcome.setup
+    return {"up_s": times and times.up_s, "ready_s": times and times.ready_s, "down_s": times and times.down_s,
+            "hosts": len(plan.graph.hosts), "switches": len(plan.graph.switches), "links": len(plan.graph.links)}

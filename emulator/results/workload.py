@@ -1,0 +1,85 @@
+"""What the workload took: completion, bandwidths, iterations, and the same in the target's units.
+
+Collective time = barrier to barrier, the largest over ranks; algbw and busbw as nccl-tests defines them.
+"""
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy
+
+from emulator.outcome import Outcome
+from emulator.plan import Plan
+from emulator.steptime import iteration_times
+from traffic.formulas import algbw_bps, busbw_bps
+from traffic.load import pairs
+
+
+def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    w, engine = plan.workload, outcome.engine
+    ranks = len(w.schedule.ranks)
+    measured = [i for i in engine.iterations if i.measured] if engine else []
+    completion = sum(i.end_s - i.start_s for i in measured) / len(measured) if measured else None
+    collective, senders = w.collective, _senders(plan)
+    bandwidths = (None, None)
+    if collective and completion:
+        bandwidths = (algbw_bps(collective.size_bytes, completion),
+                      busbw_bps(collective.name, ranks, collective.size_bytes, completion))
+    goodput = _goodput_bps(plan, outcome)
+    wire_bps = senders * plan.wire.rate_bps
+    return {
+        "name": w.name, "ranks": ranks, "completion_s": completion, "ideal_s": plan.ideal.ideal_s,
+        "efficiency": plan.ideal.ideal_s / completion if completion else None,
+        "algbw_bps": bandwidths[0], "busbw_bps": bandwidths[1],
+        "goodput_bps": goodput, "host_links_bps": wire_bps,
+        "host_links_share": goodput / wire_bps if goodput is not None and wire_bps else None,
+        "iterations": [asdict(t) for t in iteration_times(engine.spans, engine.iterations, ranks)] if engine else [],
+        "bytes_sent": w.schedule.bytes_sent * plan.iterations,
+        "bytes_received": engine.bytes_received if engine else 0,
+        "verified": bool(engine and engine.verified), "checksum_errors": engine.checksum_errors if engine else 0,
+        "wrong_values": engine.wrong_values if engine else 0,
+        "stuck": list(engine.stuck) if engine else []}
+
+
+def _senders(plan: Plan) -> int:
+    """How many host links can be busy at once: no more senders than receivers, nor the reverse."""
+    used = pairs(plan.workload.schedule)
+    return min(len({key[0] for key in used}), len({key[1] for key in used})) if used else 0
+
+
+def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
+    """Payload received by all hosts a second, from the replay's first measured start until the first
+    message of that iteration is done or, where messages depend on one another, until its end.
+
+    While all flows of a pattern run, this is the sum of their rates: what long flows reach.
+    """
+    engine = outcome.engine
+    measured = [i for i in engine.iterations if i.measured] if engine else []
+    if not measured or len(engine.received) < 2:
+        return None
+    first = measured[0]
+    independent = not any(op.deps or op.triggers for ops in plan.workload.schedule.ranks for op in ops)
+    of_it = [m for m in engine.messages if m.iteration == first.index]
+    end = min(m.received_s for m in of_it) if independent and of_it else first.end_s
+    times, received = (numpy.array(column) for column in zip(*engine.received))
+    got = numpy.interp((first.start_s, end), times, received)
+    return float(8 * (got[1] - got[0]) / (end - first.start_s))
+
+
+def projected(plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
+    """The result in the target's units under --dilation K: rates times K, times divided by K.
+
+    Bytes, packets and shares stay. Not scaled: the kernel's 200 ms least retransmission timeout, its
+    delayed acknowledgements, CPU time per packet.
+    """
+    k, w = plan.experiment.dilation, workload(plan, outcome)
+    if k == 1:
+        return None
+    completion = w["completion_s"]
+    return {"dilation": k, "rate_bps": plan.wire.rate_bps * k,
+            "completion_s": completion / k if completion else None, "ideal_s": plan.ideal.ideal_s / k,
+            "algbw_bps": w["algbw_bps"] * k if w["algbw_bps"] else None,
+            "busbw_bps": w["busbw_bps"] * k if w["busbw_bps"] else None,
+            "not_scaled": ["minimum retransmission timeout (200 ms)", "delayed acknowledgements (40 ms)",
+                           "CPU time per packet"]}
