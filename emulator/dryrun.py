@@ -31,6 +31,10 @@ def _times(plan: Plan) -> Any:
     made = table(f"Plan: {plan.workload.name}", "", "value")
     perfect, w = plan.ideal, plan.workload
     made.add_row("ranks", str(len(w.schedule.ranks)))
+    if perfect is None:
+        made.add_row("ideal time", "none: what a program sends is known when it has run")
+        made.add_row("ended after (--deadline)", show_time(plan.deadline_s))
+        return made
     made.add_row("iterations", f"{w.iterations} measured after {w.warmup} to warm up")
     made.add_row("payload sent, one iteration", show_size(w.schedule.bytes_sent))
     made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))

@@ -16,9 +16,12 @@ import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from emulator.programs.spec import with_files
+from emulator.programs.spec import words as program_words
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
+PROGRAM = "program"  # the workload of an experiment that runs a real program
 
 
 def _text(value: Any) -> str:
@@ -39,6 +42,9 @@ Text = Annotated[str, pydantic.BeforeValidator(_text)]
 Whole = Annotated[int, pydantic.BeforeValidator(_number)]
 Number = Annotated[float, pydantic.BeforeValidator(_number)]
 
+Words = Annotated[tuple[str, ...], pydantic.BeforeValidator(program_words), pydantic.WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
+
 
 class Experiment(pydantic.BaseModel):
     """One run. Values keep their units as text ('10mbit'); `plan.resolve` gives them meaning."""
@@ -49,6 +55,8 @@ class Experiment(pydantic.BaseModel):
     switch: Text = pydantic.Field("auto", description="auto, ovs or bpf")
     routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
     workload: Text = pydantic.Field("training", description="SPEC, or a file")
+    run: Words = pydantic.Field(
+        (), description="KIND COMMAND…: a real program on every host instead of a workload, see below")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
@@ -64,6 +72,15 @@ class Experiment(pydantic.BaseModel):
                                        description="S: message sizes are divided by S")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _a_program_is_the_workload(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if not values.get("run"):
+            return values
+        if values.get("workload", PROGRAM) != PROGRAM:
+            raise BadInput(f'run and workload "{values["workload"]}" exclude each other; leave one of them out.')
+        return {**values, "workload": PROGRAM}
 
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
@@ -138,7 +155,20 @@ def read_file(path: str) -> dict[str, Any]:
             values[key] = with_file(values[key], lambda name: str(folder / name))
         if key in matrix:
             matrix[key] = [with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
+    if "run" in values:
+        values["run"] = _beside(folder, values["run"])
+    if "run" in matrix:
+        matrix["run"] = [_beside(folder, listed) for listed in matrix["run"]]
     return {**values, "matrix": matrix} if matrix else values
+
+
+def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
+    """The words of a program of which those that name a file beside the experiment file mean that file."""
+    try:
+        listed = program_words(listed)
+    except ValueError as error:
+        raise BadInput(f"{folder}: run {error}.") from None
+    return with_files(listed, lambda word: str(folder / word) if (folder / word).is_file() else None)
 
 
 def option_name(key: str) -> str:

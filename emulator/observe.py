@@ -31,6 +31,7 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         datapath_losses=outcome.datapath_losses, dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
         link_faults=outcome.link_faults,
+        program_cpu_s=outcome.program.cpu_s if outcome.program else None,
         paths=tuple(_delays(plan, outcome, sent)))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
+from emulator.programs.records import ProgramResult
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.packets import PacketRecord
 from emulator.telemetry.series import Recording
@@ -31,7 +32,7 @@ class Outcome:
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
     no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
-    sentence where a switch's process died. error: why the run broke off, as (exit status, sentence).
+    sentence where a switch's process died. program: how a real program's ranks ended. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -53,6 +54,7 @@ class Outcome:
     packet_ins: int = 0
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
     captures: tuple[Captured, ...] = ()
+    program: ProgramResult | None = None
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

@@ -5,6 +5,7 @@ Needs no root. The plan is plain data and travels into the sandbox as it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from emulator.errors import BadInput
 from emulator.experiment import FILE_OPTIONS, Experiment, with_file
 from emulator.fabric.pcap import check_ports
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
+from emulator.programs.spec import Program, resolve_program, stand_in, with_files
 from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
@@ -24,7 +26,7 @@ from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share
 from traffic.ideal import Ideal, ideal
 from traffic.load import link_bytes, tier_bytes
 from traffic.paths import Paths
-from traffic.schedule import Workload
+from traffic.schedule import Schedule, Workload
 from traffic.specs import Setting, resolve_workload
 from traffic.wire import Wire
 
@@ -33,6 +35,8 @@ LEAST_DEADLINE_S = 60.0
 EXPECTED_SEEDS = 100
 SWIFT_TARGET_FRAMES = 12
 DEADLINE_FACTOR = 10.0
+PROGRAM_DEADLINE_S = 600.0
+PROGRAM_SHARE = 0.5
 SWITCHES = ("auto", "ovs", "bpf")
 
 
@@ -50,10 +54,11 @@ class Plan:
     switch: str
     datapath: str
     deadline_s: float
-    ideal: Ideal
+    ideal: Ideal | None  # a program has none
     tier_bytes: dict[str, float]
     expected: Share | None
     capacity: Capacity
+    program: Program | None = None
 
     @property
     def fabric(self) -> FabricSpec:
@@ -77,12 +82,16 @@ class Plan:
         files = {key: with_file(getattr(self.experiment, key), lambda name: str(Path(name).absolute()))
                  for key in FILE_OPTIONS}
         return self.experiment.model_copy(update={
-            **files, "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
+            **files, "run": with_files(self.experiment.run, _absolute), "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
             "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
 
     @property
     def iterations(self) -> int:
         return self.workload.warmup + self.workload.iterations
+
+
+def _absolute(word: str) -> str | None:
+    return str(Path(word).absolute()) if Path(word).is_file() else None
 
 
 def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> Plan:
@@ -97,6 +106,9 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
+    program = resolve_program(experiment.run, len(graph.hosts), experiment.seed) if experiment.run else None
+    if program:
+        return _program(label, experiment, graph, paths, program, switch, datapath)
     workload, wire = _workload(experiment, graph, paths, switch, datapath)
     check_schedule(workload.schedule, len(graph.hosts))
     perfect = ideal(workload, paths, wire)
@@ -111,6 +123,26 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         capacity=predict(workload, paths, wire, switch, datapath))
 
 
+def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, program: Program, switch: str,
+             datapath: str) -> Plan:
+    """The plan of a real program: nobody knows what it will send, so there is no ideal time. Its load is
+    predicted as that of a permutation of its ranks at full rate; `auto` leaves half of that to its computing.
+    """
+    busiest = stand_in(program)
+
+    def rate_bps() -> float:
+        return PROGRAM_SHARE * largest_rate_bps(busiest, paths, experiment.mtu, switch, datapath)
+
+    wire = Wire.shaped(_rate_bps(experiment, rate_bps), experiment.mtu)
+    silent = Workload(program.name, Schedule(program.kind, ((),) * len(program.placement)), program.placement)
+    return Plan(
+        label=label, experiment=experiment, graph=graph, workload=silent, wire=wire,
+        buffer_bytes=_buffer_bytes(experiment.buffer, wire), ecn_bytes=_ecn_bytes(experiment, wire, switch),
+        switch=switch, datapath=datapath, program=program, ideal=None, tier_bytes={}, expected=None,
+        deadline_s=PROGRAM_DEADLINE_S if experiment.deadline == "auto" else _deadline_s(experiment.deadline, 0.0),
+        capacity=predict(busiest, paths, wire, switch, datapath))
+
+
 def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, datapath: str
               ) -> tuple[Workload, Wire]:
     """The workload at its rate. Sizes can follow from the rate, and `auto` from what is sent where."""
@@ -119,16 +151,21 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
         return resolve_workload(experiment.workload, Setting(
             graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale))
 
-    if experiment.rate == "auto":
-        rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath)
-    else:
-        rate_bps = parse_rate(experiment.rate, "--rate")
-        if rate_bps < 1000:
-            raise BadInput(f'--rate "{experiment.rate}" is less than 1 kbit; a packet would take minutes.')
-        if rate_bps > 100 * RATES["gbit"]:
-            raise BadInput(f'--rate "{experiment.rate}" is more than any kernel forwards; emulate a slower '
-                           "wire with --dilation K.")
+    rate_bps = _rate_bps(experiment, lambda: largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath))
     return at(rate_bps), Wire.shaped(rate_bps, experiment.mtu)
+
+
+def _rate_bps(experiment: Experiment, largest: Callable[[], float]) -> float:
+    """The wire of a host link: as given, or the largest that this machine is expected to keep up with."""
+    if experiment.rate == "auto":
+        return largest()
+    rate_bps = parse_rate(experiment.rate, "--rate")
+    if rate_bps < 1000:
+        raise BadInput(f'--rate "{experiment.rate}" is less than 1 kbit; a packet would take minutes.')
+    if rate_bps > 100 * RATES["gbit"]:
+        raise BadInput(f'--rate "{experiment.rate}" is more than any kernel forwards; emulate a slower '
+                       "wire with --dilation K.")
+    return rate_bps
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:

@@ -27,6 +27,7 @@ from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
+from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
 from traffic.load import pairs
@@ -172,6 +173,8 @@ def _require(plans: list[Plan]) -> None:
     machine.require_programs(["mnexec"])
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
+    if any(plan.program and plan.program.kind == "mpi" for plan in plans):
+        require_mpi()
     machine.require_qdiscs(["htb", "bfifo"])
     machine.require_open_files(max(map(_open_files, plans)))
 
@@ -256,6 +259,7 @@ def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:
     folder.write("log.txt", outcome.log)
     for captured in outcome.captures:
         folder.adopt(captured.file.name)
+    folder.adopt_ranks()
 
 
 def _status(outcome: Outcome, judged: int) -> int:

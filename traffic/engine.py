@@ -111,6 +111,14 @@ class Engine:
             verified=self.options.verify, timer_lateness_s=tuple(self._lateness),
             received=[*self.result.received, (time.monotonic(), self._received)])
 
+    def ports(self, connection: int) -> tuple[int, int]:
+        """Source and destination port of a connection."""
+        return self.transport.ports(connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.transport.close()
+
     def in_flight(self, connection: int) -> list[InFlight]:
         """Messages sent on this connection and not yet read in full, oldest first."""
         return list(self._incoming[connection])

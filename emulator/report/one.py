@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report.program import program
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -27,15 +28,16 @@ def headline(summary: Summary) -> str:
 def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
-    made.add_row("completion of an iteration", seconds(w["completion_s"]), show_time(w["ideal_s"]),
-                 percent(w["efficiency"]))
+    of_what = "completion of an iteration" if not summary["program"] or summary["program"].get("marks") else \
+        "completion of the program"
+    made.add_row(of_what, seconds(w["completion_s"]), seconds(w["ideal_s"]), percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
         made.add_row("bus bandwidth", show_rate(w["busbw_bps"]), "", "")
     if w["goodput_bps"]:
         made.add_row("goodput of all hosts (ideal: their links)", show_rate(w["goodput_bps"]),
                      show_rate(w["host_links_bps"]), percent(w["host_links_share"]))
-    if not f["count"]:
+    if f["fct_p50_s"] is None:
         return made
     made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
                  f"slowdown {f['slowdown_p50']:.2f}")
@@ -128,13 +130,15 @@ def _flows(flows: Sequence[Flow]) -> Table | None:
     made.columns[-1].justify = "left"
     for f in measured:
         made.add_row(f"{f.src} to {f.dst}", show_size(f.bytes), show_time(f.start_s), show_time(f.fct_s),
-                     show_time(f.ideal_s), f"{f.slowdown:.2f}", str(f.retransmits), f.path)
+                     seconds(f.ideal_s), number(f.slowdown), str(f.retransmits), f.path)
     return made
 
 
 def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     """The report of one run."""
     parts: list[Any] = [Text(headline(summary)), "", _work(summary)]
+    if summary["program"]:
+        parts += program(summary)
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)

@@ -11,6 +11,7 @@ from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.results.flows import Flow, statistics
 from emulator.results.network import measured
+from emulator.results.program import program
 from emulator.results.workload import projected, workload
 
 SCHEMA = 1
@@ -22,7 +23,7 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
         "workload": workload(plan, outcome), "flows": statistics(listed),
-        **measured(plan, outcome), "projected": projected(plan, outcome),
+        "program": program(plan, outcome), **measured(plan, outcome), "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
         "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
@@ -39,7 +40,8 @@ def _sampling(outcome: Outcome) -> dict[str, Any] | None:
 
 def _notes(plan: Plan, outcome: Outcome) -> list[str]:
     """What a reader should know besides the numbers: of the input, and of the run."""
-    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else [])]
+    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else []),
+            *(outcome.program.notes if outcome.program else ())]
 
 
 def _experiment(plan: Plan) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""Why a program did not end well: sentences about ranks, from how processes ended and how sockets stand. Pure."""
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+
+from emulator.fabric.spec import HostSite
+from emulator.programs.connections import Account, Ledger
+from emulator.programs.records import RankEnd
+from emulator.telemetry.tcp_sockets import ESTABLISHED, STATES, SYN_SENT
+
+LOOPBACK = ("127.", "::1")
+
+
+def signal_name(status: int) -> str:
+    """'SIGSEGV' of -11, and of 139 as a shell says it; '' for an exit status."""
+    number = -status if status < 0 else status - 128
+    try:
+        return signal.Signals(number).name if status < 0 or status > 128 else ""
+    except ValueError:
+        return f"signal {number}" if status < 0 else ""
+
+
+def crashed(end: RankEnd) -> str:
+    """The sentence about the first rank that failed."""
+    how = f"was ended by {end.signal}" if end.signal else f"ended with exit status {end.exit_status}"
+    said = f": {end.last_line}" if end.last_line else ", and its stderr is empty"
+    return f"rank {end.rank} on {end.host} {how}{said}"
+
+
+class Situation:
+    """Who is where and how the sockets stand. sites[r] is the host of rank r."""
+
+    def __init__(self, sites: Sequence[HostSite], ledger: Ledger) -> None:
+        self.sites, self.ledger = sites, ledger
+        self._rank_at: Mapping[str, int] = {site.ip: rank for rank, site in enumerate(sites)}
+
+    def running(self, rank: int, elapsed_s: float) -> str:
+        """A rank that still ran at the deadline, and what it waits for."""
+        site = self.sites[rank]
+        return f"rank {rank} on {site.name} still ran after {elapsed_s:.1f} s: {self._waits(site)}"
+
+    def unreachable(self) -> list[str]:
+        """A sentence for each address that was asked for in vain and never answered, with the rank behind it."""
+        asked: dict[tuple[str, int], list[str]] = {}
+        for host, ip, port in self._in_vain():
+            asked.setdefault((ip, port), []).append(host)
+        return [self._unreached(ip, port, hosts) for (ip, port), hosts in asked.items()]
+
+    def _in_vain(self) -> Iterable[tuple[str, str, int]]:
+        answered = {account.last.remote for account in self.ledger.between_hosts}
+        waiting = [(account.host, *account.last.remote) for account in self.ledger.open
+                   if account.last.state == SYN_SENT]
+        return dict.fromkeys(key for key in (*self.ledger.refused, *waiting) if key[1:] not in answered)
+
+    def _unreached(self, ip: str, port: int, hosts: list[str]) -> str:
+        who = ", ".join(self._name(host) for host in dict.fromkeys(hosts))
+        if ip not in self._rank_at:
+            return f"{who} asked for {ip}:{port}, which is no rank's address"
+        rank = self._rank_at[ip]
+        host = self.sites[rank].name
+        listens = [f"{address or '*'}:{at}" for address, at in self.ledger.listening[host]]
+        where = f"it listens on {', '.join(listens)}" if listens else "it listens nowhere"
+        return f"rank {rank} on {host} could not be reached at {ip}:{port} by {who}: {where}"
+
+    def _name(self, host: str) -> str:
+        return next((f"rank {rank}" for rank, site in enumerate(self.sites) if site.name == host), host)
+
+    def _peer(self, account: Account) -> str:
+        ip, port = account.last.remote
+        rank = self._rank_at.get(ip)
+        return f"rank {rank} ({ip}:{port})" if rank is not None else f"{ip}:{port}"
+
+    def _waits(self, site: HostSite) -> str:
+        mine = [account for account in self.ledger.open if account.host == site.name]
+        across = [account for account in mine if account.last.remote[0] in self._rank_at
+                  and account.last.remote[0] != site.ip]
+        connecting = [account for account in mine if account.last.state == SYN_SENT]
+        if connecting:
+            return f"{self._peer(connecting[0])} does not answer its connection (SYN-SENT)"
+        for account in across:
+            if account.last.unread_bytes and account.last.state == ESTABLISHED:
+                return f"it has not read {account.last.unread_bytes} bytes from {self._peer(account)}"
+        for account in across:
+            if account.last.unacked_bytes:
+                return (f"{account.last.unacked_bytes} bytes are under way to {self._peer(account)} "
+                        f"({STATES[account.last.state]})")
+        if across:
+            names = ", ".join(dict.fromkeys(self._peer(account).partition(" (")[0] for account in across))
+            return f"nothing is under way on its connections with {names}; it waits or computes"
+        listening = self.ledger.listening[site.name]
+        if listening and all(address.startswith(LOOPBACK) for address, _ in listening):
+            at = ", ".join(f"{address}:{port}" for address, port in listening)
+            return f"it listens on {at} only, where no other host can reach it"
+        if listening:
+            at = ", ".join(f"{address or '*'}:{port}" for address, port in listening)
+            return f"it listens on {at} and has no connection"
+        return "it has no connection and listens nowhere"
