@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -168,7 +169,7 @@ def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
         listed = program_words(listed)
     except ValueError as error:
         raise BadInput(f"{folder}: run {error}.") from None
-    return with_files(listed, lambda word: str(folder / word) if (folder / word).is_file() else None)
+    return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
 
 
 def option_name(key: str) -> str:

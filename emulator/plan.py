@@ -5,6 +5,7 @@ Needs no root. The plan is plain data and travels into the sandbox as it is.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,7 @@ class Plan:
 
 
 def _absolute(word: str) -> str | None:
-    return str(Path(word).absolute()) if Path(word).is_file() else None
+    return os.path.abspath(word) if os.path.isfile(word) else None
 
 
 def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> Plan:

@@ -214,7 +214,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path], pass_fds=[memory],
+                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory],
                 interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))

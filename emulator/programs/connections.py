@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from emulator.telemetry.tcp_sockets import CLOSE, LISTEN, SYN_SENT, TcpSocket
+from emulator.telemetry.tcp_sockets import LISTEN, SYN_SENT, TcpSocket
 from traffic.records import Connection, ConnectionKey, Message
 
 RTT_SAMPLE_S = 0.1
@@ -32,13 +32,18 @@ class Account:
 
 
 class Ledger:
-    """Every TCP socket between hosts that was ever seen. addresses: of the hosts, to their names."""
+    """Every TCP socket between hosts that was ever seen. addresses: of the hosts, to their names.
+
+    listening: host -> the addresses and ports at which something ever listened there. refused: host -> (its
+    connections that were refused, resets that it sent), as its stack counted them: a socket that was refused
+    forgets to whom it wanted (tcp_disconnect).
+    """
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._host_at = addresses
         self.accounts: dict[int, Account] = {}
         self.listening: dict[str, dict[tuple[str, int], None]] = defaultdict(dict)
-        self.refused: dict[tuple[str, str, int], None] = {}
+        self.refused: dict[str, tuple[int, int]] = {}
 
     def seen(self, host: str, sockets: Iterable[TcpSocket], now_s: float) -> None:
         """What a dump of `host` showed."""
@@ -52,10 +57,6 @@ class Ledger:
         """A socket of `host` ended."""
         if not one.remote[1]:
             return
-        before = self.accounts.get(one.cookie)
-        if one.state == CLOSE and not one.acked_bytes and not one.sent_bytes and not one.received_bytes and (
-                before is None or before.last.state == SYN_SENT):
-            self.refused[host, *one.remote] = None  # it never was a connection
         self._update(host, one, now_s).ended = True
 
     def _update(self, host: str, one: TcpSocket, now_s: float) -> Account:

@@ -41,27 +41,40 @@ class Situation:
         return f"rank {rank} on {site.name} still ran after {elapsed_s:.1f} s: {self._waits(site)}"
 
     def unreachable(self) -> list[str]:
-        """A sentence for each address that was asked for in vain and never answered, with the rank behind it."""
+        """A sentence for each rank, or address of no rank, that others asked for in vain."""
         asked: dict[tuple[str, int], list[str]] = {}
-        for host, ip, port in self._in_vain():
-            asked.setdefault((ip, port), []).append(host)
-        return [self._unreached(ip, port, hosts) for (ip, port), hosts in asked.items()]
+        for account in self.ledger.open:
+            if account.last.state == SYN_SENT:
+                asked.setdefault(account.last.remote, []).append(self._name(account.host))
+        silent = [self._silent(ip, port, dict.fromkeys(names)) for (ip, port), names in asked.items()]
+        return [*silent, *self._refusing()]
 
-    def _in_vain(self) -> Iterable[tuple[str, str, int]]:
-        answered = {account.last.remote for account in self.ledger.between_hosts}
-        waiting = [(account.host, *account.last.remote) for account in self.ledger.open
-                   if account.last.state == SYN_SENT]
-        return dict.fromkeys(key for key in (*self.ledger.refused, *waiting) if key[1:] not in answered)
-
-    def _unreached(self, ip: str, port: int, hosts: list[str]) -> str:
-        who = ", ".join(self._name(host) for host in dict.fromkeys(hosts))
+    def _silent(self, ip: str, port: int, names: Iterable[str]) -> str:
+        who = ", ".join(names)
         if ip not in self._rank_at:
             return f"{who} asked for {ip}:{port}, which is no rank's address"
         rank = self._rank_at[ip]
-        host = self.sites[rank].name
-        listens = [f"{address or '*'}:{at}" for address, at in self.ledger.listening[host]]
-        where = f"it listens on {', '.join(listens)}" if listens else "it listens nowhere"
-        return f"rank {rank} on {host} could not be reached at {ip}:{port} by {who}: {where}"
+        return f"rank {rank} on {self.sites[rank].name} did not answer {who} at {ip}:{port}; {self._listens(rank)}"
+
+    def _refusing(self) -> Iterable[str]:
+        """Ranks that refused connections and never had one, where others were refused and never had one."""
+        connected = {account.host for account in self.ledger.between_hosts}
+        in_vain = {host: self.ledger.refused.get(host, (0, 0)) for host in (site.name for site in self.sites)
+                   if host not in connected}
+        refused = [(self._name(host), count) for host, (count, _) in in_vain.items() if count]
+        if not refused:
+            return
+        who = ", ".join(f"{count} connections of {name}" for name, count in refused)
+        for rank, site in enumerate(self.sites):
+            if in_vain.get(site.name, (0, 0))[1]:
+                yield f"rank {rank} on {site.name} could not be reached: it refused {who}; {self._listens(rank)}"
+
+    def _listens(self, rank: int) -> str:
+        listening = self.ledger.listening[self.sites[rank].name]
+        at = ", ".join(f"{address or '*'}:{port}" for address, port in listening)
+        if listening and all(address.startswith(LOOPBACK) for address, _ in listening):
+            return f"it listened on {at} only, where no other host can reach it"
+        return f"it listened on {at}" if listening else "it listened nowhere"
 
     def _name(self, host: str) -> str:
         return next((f"rank {rank}" for rank, site in enumerate(self.sites) if site.name == host), host)
@@ -88,11 +101,4 @@ class Situation:
         if across:
             names = ", ".join(dict.fromkeys(self._peer(account).partition(" (")[0] for account in across))
             return f"nothing is under way on its connections with {names}; it waits or computes"
-        listening = self.ledger.listening[site.name]
-        if listening and all(address.startswith(LOOPBACK) for address, _ in listening):
-            at = ", ".join(f"{address}:{port}" for address, port in listening)
-            return f"it listens on {at} only, where no other host can reach it"
-        if listening:
-            at = ", ".join(f"{address or '*'}:{port}" for address, port in listening)
-            return f"it listens on {at} and has no connection"
-        return "it has no connection and listens nowhere"
+        return f"it has no connection with another rank and {self._listens(self.sites.index(site)).removeprefix('it ')}"

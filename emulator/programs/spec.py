@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, nearest
+from emulator.sandbox_mounts import EMPTY
 from emulator.specs import parse_spec, take, whole
 from traffic.patterns import flows
 from traffic.placement import place
@@ -20,6 +21,7 @@ from traffic.schedule import Workload
 
 MASTER_PORT = 29500  # torchrun's default
 MOST_CONNECTIONS = 64
+NAME_LENGTH = 80
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,19 @@ class Program:
 
     @property
     def name(self) -> str:
-        """'torchrun train.py --epochs 3', as a person reads it."""
-        return f"{self.kind} {shlex.join(self.command)}"
+        """'torchrun train.py --epochs 3', as a person reads it: one line, not too long."""
+        line = " ".join(f"{self.kind} {shlex.join(self.command)}".split())
+        return line if len(line) <= NAME_LENGTH else f"{line[:NAME_LENGTH - 1]}…"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """What the program needs to find of the user's files: where its script lies and what its words name.
+
+        A file that lies directly in a folder that a run makes its own (/tmp) comes alone.
+        """
+        there = [Path(word).resolve() for word in self.command if os.path.exists(word)]
+        alone = [*map(Path, EMPTY), Path("/")]
+        return tuple(dict.fromkeys(path if path.is_dir() or path.parent in alone else path.parent for path in there))
 
 
 def words(value: object) -> tuple[str, ...]:
@@ -103,7 +116,7 @@ def resolve_program(listed: Sequence[str], hosts: int, seed: int) -> Program:
     placement = place(given.pop("placement", "linear"), given.pop("ranks", hosts), hosts, seed)
     if spec.name == "torchrun":
         python = _executable(given.pop("python", sys.executable), "--run torchrun: python")
-        if not command[0].startswith("-") and not Path(command[0]).is_file():
+        if not command[0].startswith("-") and not os.path.isfile(command[0]):
             raise BadInput(f'--run torchrun: there is no script "{command[0]}"; torchrun takes a Python file.')
         return Program(spec.name, command, placement, python=python, **given)
     _executable(command[0], f"--run {spec.name}")
@@ -120,7 +133,7 @@ def stand_in(program: Program) -> Workload:
 def _executable(name: str, what: str) -> str:
     """`name`, if there is such a program."""
     if "{" not in name and shutil.which(name) is None:
-        if Path(name).is_file():
+        if os.path.isfile(name):
             raise BadInput(f'{what}: "{name}" is not executable; chmod +x it, or name its interpreter first.')
         where = "there is no such file" if os.sep in name else f"it is not in PATH={os.environ.get('PATH', '')}"
         raise BadInput(f'{what}: there is no program "{name}" ({where}).')

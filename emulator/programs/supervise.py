@@ -19,6 +19,7 @@ from emulator.programs.marks import Marks
 from emulator.programs.processes import Child, Processes
 from emulator.programs.records import RankEnd
 from emulator.programs.spec import Program
+from emulator.telemetry.counters import protocol_counters
 from emulator.telemetry.tcp_sockets import SocketWatch
 
 POLL_S = 0.1
@@ -62,6 +63,7 @@ class Supervisor:
     def run(self) -> None:
         """To the end: of all ranks, of the first that fails, or of the time. Nothing runs afterwards."""
         self._watches = {site.name: SocketWatch(site.netns) for site in self.sites}
+        self._before = self._refusals()
         self.seen.started_s = time.monotonic()
         try:
             self._start()
@@ -145,8 +147,7 @@ class Supervisor:
                 break
         failed = [child for child in ours if child.status]
         if failed:
-            self._poll()
-            self.seen.stuck = [self._failure(failed), *Situation(self.sites, self.seen.ledger).unreachable()]
+            self.seen.stuck = [self._failure(failed), *self._situation().unreachable()]
 
     def _wait(self, ours: Sequence[Child], timeout_s: float) -> None:
         """Until a process ends, a mark or an agent comes, or the time is over; marks and agents are served."""
@@ -183,9 +184,23 @@ class Supervisor:
 
     # ---------------------------------------------------------------- judge
 
-    def _late(self, elapsed_s: float) -> list[str]:
+    def _refusals(self) -> dict[str, tuple[int, int]]:
+        """host -> (connections that were refused to it, resets that it sent), by its stack's counters."""
+        found = {}
+        for site in self.sites:
+            counters = protocol_counters(site.netns)
+            found[site.name] = counters["Tcp.AttemptFails"], counters["Tcp.OutRsts"]
+        return found
+
+    def _situation(self) -> Situation:
+        """How everything stands now."""
         self._poll()
-        situation = Situation(self.sites, self.seen.ledger)
+        self.seen.ledger.refused = {host: (fails - self._before[host][0], resets - self._before[host][1])
+                                    for host, (fails, resets) in self._refusals().items()}
+        return Situation(self.sites, self.seen.ledger)
+
+    def _late(self, elapsed_s: float) -> list[str]:
+        situation = self._situation()
         if self.program.kind == "mpi":
             ended = mpi.statuses(self._mpi_ranks, len(self.sites))
         else:
