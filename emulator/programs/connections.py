@@ -78,6 +78,12 @@ class Ledger:
         return [account for account in self.accounts.values() if not account.ended]
 
     @property
+    def settled(self) -> bool:
+        """Every socket has ended, and so did the other end of each connection: nothing more will be told."""
+        ends = Counter((account.last.local, account.last.remote) for account in self.between_hosts)
+        return not self.open and all(ends[remote, local] == count for (local, remote), count in ends.items())
+
+    @property
     def between_hosts(self) -> list[Account]:
         """Sockets of connections that cross the fabric and were established."""
         return [account for account in self.accounts.values()

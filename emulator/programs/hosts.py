@@ -19,7 +19,7 @@ from emulator.fabric.spec import HostSite
 from emulator.netlink import Netlink, NetlinkError
 from topologies.graph import GATEWAY_IP
 
-HOSTS_FILE = Path("/etc/hosts")
+HOSTS_FILE, RESOLVER_FILE = Path("/etc/hosts"), Path("/etc/resolv.conf")
 _OWN_UTS = "/proc/thread-self/ns/uts"
 
 
@@ -40,16 +40,21 @@ def on(site: HostSite) -> Iterator[None]:
         os.close(home)
 
 
-def name_hosts(sites: Sequence[HostSite], written: Path) -> None:
-    """Let every process of the sandbox find the hosts by name, by a private /etc/hosts.
+def name_hosts(sites: Sequence[HostSite], directory: Path) -> None:
+    """Let every process of the sandbox find the hosts by name, by a private /etc/hosts, and ask nobody else:
+    a name server's address can lie within the fabric's network, and questions for it would be packets there.
 
-    `written` is a file of the sandbox's own to hold it.
+    `directory` is one of the sandbox's own, to hold the files.
     """
-    lines = ["127.0.0.1 localhost", *(f"{site.ip} {site.name}" for site in sites)]
-    written.write_text("\n".join(lines) + "\n")
-    written.chmod(0o644)
-    if HOSTS_FILE.exists():
-        syscalls.mount(str(written), str(HOSTS_FILE), None, syscalls.MS_BIND)
+    # sockets of both families see an IPv4 peer under its mapped address, and ask for its name
+    lines = ["127.0.0.1 localhost", *(f"{site.ip} {site.name}" for site in sites),
+             *(f"::ffff:{site.ip} {site.name}.mapped" for site in sites)]
+    for there, text in ((HOSTS_FILE, "\n".join(lines) + "\n"), (RESOLVER_FILE, "# no name server on the fabric\n")):
+        written = directory / there.name
+        written.write_text(text)
+        written.chmod(0o644)
+        if there.exists():
+            syscalls.mount(str(written), str(there), None, syscalls.MS_BIND)
 
 
 def use_congestion_control(fabric: Fabric, algorithm: str) -> None:

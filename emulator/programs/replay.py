@@ -50,7 +50,7 @@ class ProgramSource:
     def connect(self, deadline_s: float) -> None:
         """Make hosts what programs expect; programs connect themselves."""
         WORK.mkdir(exist_ok=True)
-        name_hosts(self._replay.fabric.hosts, WORK / "hosts")
+        name_hosts(self._replay.fabric.hosts, WORK)
         use_congestion_control(self._replay.fabric, self._replay.session.congestion_control.name)
 
     def run(self) -> EngineResult:

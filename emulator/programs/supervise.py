@@ -178,7 +178,7 @@ class Supervisor:
             self.marks.read(descriptor)
         end_s = time.monotonic() + LINGER_S
         self._poll()
-        while self.seen.ledger.open and time.monotonic() < end_s:
+        while not self.seen.ledger.settled and time.monotonic() < end_s:
             time.sleep(self.poll_s)
             self._poll()
 
