@@ -22,13 +22,16 @@ from emulator.fabric.spec import HostSite
 from emulator.programs.processes import Child
 from emulator.programs.spec import Program
 
-_AGENT = Path(__file__).with_name("agent.py")
+_AGENT, _POLITE = Path(__file__).with_name("agent.py"), Path(__file__).with_name("polite.c")
 _MOST_BYTES = 1 << 17
-_VERSION_S = 20.0
-# each rank notes its output and its exit status where we find them; $1 is the directory
-_WRAPPER = ('d=$1; shift; r=$OMPI_COMM_WORLD_RANK; export RANK="$r" WORLD_SIZE="$OMPI_COMM_WORLD_SIZE" '
-            'LOCAL_RANK=0 FABRIC_MARKS="$d/../marks/rank$r"; "$@" >"$d/rank$r.out" 2>"$d/rank$r.err" </dev/null; '
-            's=$?; echo $s >"$d/rank$r.status"; exit $s')
+_VERSION_S = _COMPILE_S = 20.0
+_COMPILERS = ("cc", "gcc", "clang")
+# each rank notes its output, its exit status and its CPU times where we find them; $1 is the directory, $2 what
+# to preload
+_WRAPPER = ('d=$1; p=$2; shift 2; r=$OMPI_COMM_WORLD_RANK; export RANK="$r" WORLD_SIZE="$OMPI_COMM_WORLD_SIZE" '
+            'LOCAL_RANK=0 FABRIC_MARKS="$d/../marks/rank$r"; '
+            'LD_PRELOAD="$p" "$@" >"$d/rank$r.out" 2>"$d/rank$r.err" </dev/null; '
+            's=$?; { echo $s; times; } >"$d/rank$r.part"; mv "$d/rank$r.part" "$d/rank$r.status"; exit $s')
 
 
 def require() -> None:
@@ -44,7 +47,18 @@ def require() -> None:
                            "sudo apt-get install openmpi-bin, or choose it by: sudo update-alternatives --config mpirun")
 
 
-def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Path) -> list[str]:
+def polite(directory: Path) -> Path | None:
+    """A library that lets idle ranks sleep instead of poll (polite.c), made in `directory`; None without a compiler."""
+    compiler = next((found for name in _COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        return None
+    made = directory / "polite.so"
+    done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_POLITE)], capture_output=True,
+                          text=True, timeout=_COMPILE_S)
+    return made if done.returncode == 0 else None
+
+
+def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Path, preload: Path | None) -> list[str]:
     """mpirun's argv; `ranks` is where each rank's output and status go."""
     fabric = f"{NETWORK}/{PREFIX}"
     parameters = {
@@ -55,7 +69,7 @@ def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Pat
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return ["mpirun", *root, "-np", str(len(sites)), "--host", ",".join(f"{site.name}:1" for site in sites),
             "--map-by", "node", "--bind-to", "none", *listed,
-            "sh", "-c", _WRAPPER, "rank", str(ranks), *program.command]
+            "sh", "-c", _WRAPPER, "rank", str(ranks), str(preload or ""), *program.command]
 
 
 class AgentServer:
@@ -108,8 +122,15 @@ class AgentServer:
         self._listener.close()
 
 
-def statuses(directory: Path, ranks: int) -> Mapping[int, int]:
-    """Exit status by rank, as a shell says it, of those that ended by themselves; in order of their ends."""
-    found = [(path.stat().st_mtime_ns, rank, path.read_text().strip()) for rank in range(ranks)
+def statuses(directory: Path, ranks: int) -> Mapping[int, tuple[int, float]]:
+    """(exit status, as a shell says it, CPU seconds) of the ranks that ended by themselves, in order of their ends."""
+    found = [(path.stat().st_mtime_ns, rank, path.read_text()) for rank in range(ranks)
              if (path := directory / f"rank{rank}.status").exists()]
-    return {rank: int(text) for _, rank, text in sorted(found) if text}
+    return {rank: parse_status(text) for _, rank, text in sorted(found)}
+
+
+def parse_status(text: str) -> tuple[int, float]:
+    """What the wrapper wrote: the status, the shell's own times, its children's ('0m1.25s 0m0.5s', POSIX times)."""
+    status, *times = text.split()
+    spent = (re.fullmatch(r"(\d+)m([\d.]+)s", word) for word in times)
+    return int(status), sum(60 * int(one[1]) + float(one[2]) for one in spent if one)

@@ -80,18 +80,24 @@ class ProgramSource:
         ledger = self._supervisor.seen.ledger
         return ProgramResult(
             tuple(self._supervisor.ends()), self._processes.user.name,
-            sum(child.cpu_s for child in self._processes.children), -(-len(ledger.between_hosts) // 2),
+            self._cpu_s(), -(-len(ledger.between_hosts) // 2),
             ledger.local_connections(), ledger.congestion_controls(), self._supervisor.poll_s,
             self._supervisor.missed, len(boundaries(self._supervisor.marks.times_s)), self._notes())
+
+    def _cpu_s(self) -> float:
+        """Of all processes; those of an MPI program are no children of ours, but note their times."""
+        ours = sum(child.cpu_s for child in self._processes.children)
+        ranks = (end.cpu_s or 0.0 for end in self._supervisor.ends())
+        return ours + (sum(ranks) if self._replay.plan.program.kind == "mpi" else 0.0)
 
     def _notes(self) -> tuple[str, ...]:
         asked = self._replay.session.congestion_control.name
         others = {name: count for name, count in self._supervisor.seen.ledger.congestion_controls().items()
                   if name != asked}
         if not others:
-            return ()
+            return tuple(self._supervisor.notes)
         listed = ", ".join(f"{count} with {name}" for name, count in others.items())
-        return (f"The program chose another congestion control than {asked} for some of its sockets: {listed}.",)
+        return (*self._supervisor.notes, f"The program chose another congestion control than {asked} for some of its sockets: {listed}.",)
 
     def close(self) -> None:
         self._supervisor.close()

@@ -49,6 +49,7 @@ class Supervisor:
         self.deadline_s, self.base, self.processes, self._report = deadline_s, base, processes, report
         self.poll_s = max(POLL_S, POLL_PER_HOST_S * len(sites))
         self.seen = Watched(Ledger({site.ip: site.name for site in sites}))
+        self.notes: list[str] = []
         self._watches: dict[str, SocketWatch] = {}
         output.mkdir(exist_ok=True)
         self.marks = Marks(work / "marks", len(sites))
@@ -87,7 +88,7 @@ class Supervisor:
         """How each rank ended, in order of rank."""
         if self.program.kind == "mpi":
             by_rank = mpi.statuses(self._mpi_ranks, len(self.sites))
-            return [self._end(rank, by_rank.get(rank), None) for rank in range(len(self.sites))]
+            return [self._end(rank, *by_rank.get(rank, (None, None))) for rank in range(len(self.sites))]
         children = {child.rank: child for child in self.processes.children}
         return [self._end_of(children[rank]) if rank in children else self._end(rank, None, None)
                 for rank in range(len(self.sites))]
@@ -107,7 +108,11 @@ class Supervisor:
         self._mpi_ranks.mkdir()
         self._mpi_ranks.chmod(0o777)
         self._server = mpi.AgentServer(self.work, self._start_on)
-        argv = mpi.command(self.program, self.sites, self._server.agent, self._mpi_ranks)
+        preload = mpi.polite(self.work)
+        if preload is None:
+            self.notes.append("No C compiler makes idle MPI ranks sleep (sudo apt-get install gcc): they poll and "
+                              "take whole cores, so the check idle fails.")
+        argv = mpi.command(self.program, self.sites, self._server.agent, self._mpi_ranks, preload)
         self._child(None, self.sites[0], argv, self._host_environment(self.sites[0]), "mpirun")
 
     def _start_on(self, host: str, command: str, files: tuple[int, int, int]) -> Child:
@@ -213,9 +218,9 @@ class Supervisor:
         if self.program.kind != "mpi":
             return crashed(self._end_of(failed[0]))
         by_rank = mpi.statuses(self._mpi_ranks, len(self.sites))
-        first = next((rank for rank, status in by_rank.items() if status), None)
+        first = next((rank for rank, (status, _) in by_rank.items() if status), None)
         if first is not None:
-            return crashed(self._end(first, by_rank[first], None))
+            return crashed(self._end(first, *by_rank[first]))
         return (f"mpirun on {self.sites[0].name} ended with exit status {failed[0].status}: "
                 f"{last_line(self.output / 'mpirun.err')}")
 
