@@ -226,10 +226,17 @@ def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: s
         if base.seed + base.repeat > 2**32:
             raise BadInput(f"{where}: seed={base.seed} leaves no room for {base.repeat} seeds below 2^32.")
         for number in range(base.repeat):
-            label = [f"{key}={value}" for key, value in varied.items()]
+            label = [f"{key}={_shown(value)}" for key, value in varied.items()]
             if base.repeat > 1:
                 label.append(f"seed={base.seed + number}")
             yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
+
+
+def _shown(value: Any) -> str:
+    """A value in a label: the words of a program with the names of files alone."""
+    if not isinstance(value, tuple):
+        return str(value)
+    return " ".join(os.path.basename(word) if os.path.isfile(word) else word for word in value)
 
 
 def schema() -> dict[str, Any]:

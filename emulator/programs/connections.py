@@ -20,13 +20,14 @@ PHASE = "program"
 @dataclass
 class Account:
     """One socket over its life. first_s: when it was first seen; sent_s: when it was last seen to have sent
-    more than before."""
+    more than before. forgot: it ended without telling its last counts."""
 
     host: str
     last: TcpSocket
     first_s: float
     sent_s: float
     ended: bool = False
+    forgot: bool = False
     rtts_s: list[float] = field(default_factory=list)
     sampled_s: float = 0.0
 
@@ -54,10 +55,17 @@ class Ledger:
                 self._update(host, one, now_s)
 
     def gone(self, host: str, one: TcpSocket, now_s: float) -> None:
-        """A socket of `host` ended."""
-        if not one.remote[1]:
-            return
-        self._update(host, one, now_s).ended = True
+        """A socket of `host` ended.
+
+        One that was closed with SO_LINGER 0 has forgotten its counts, or even its peer (tcp_disconnect); what
+        the last poll saw then stands.
+        """
+        before = self.accounts.get(one.cookie)
+        if before and (not one.remote[1] or one.received_bytes < before.last.received_bytes
+                       or one.sent_bytes < before.last.sent_bytes):
+            before.ended = before.forgot = True
+        elif one.remote[1]:
+            self._update(host, one, now_s).ended = True
 
     def _update(self, host: str, one: TcpSocket, now_s: float) -> Account:
         account = self.accounts.get(one.cookie)
@@ -123,7 +131,12 @@ class Direction:
 
     @property
     def arrived_bytes(self) -> int:
-        """Payload that the other end has received, by its own account, at most what is expected."""
+        """Payload that the other end has received, by its own account, at most what is expected.
+
+        Of an end that forgot its counts the acknowledgements speak.
+        """
+        if self.peer and self.peer.forgot:
+            return self.expected_bytes
         return min(self.peer.last.received_bytes if self.peer else 0, self.expected_bytes)
 
 
