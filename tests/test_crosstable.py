@@ -63,7 +63,7 @@ def test_cells_are_fractions_of_their_rows_reference(lab):
     said = io.StringIO()
     report.show(report.cross(filled), said)
     for words in ("Published ecmp lies nearest to measured single", "mind the gap", "0.81±.09*",
-                  "4 of 12 runs have the verdict fail"):
+                  "4 of 12 runs have the verdict fail", "publ.", "0.25"):
         assert words in said.getvalue(), said.getvalue()
     assert filled.as_json()["cells"][0]["row"] == "pattern:stride=4"
     bars = xml.etree.ElementTree.fromstring(report.svg(filled)).findall("{*}rect/{*}title")

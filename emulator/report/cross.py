@@ -21,8 +21,8 @@ def cross(filled: Filled) -> Group:
     published = list(dict.fromkeys(name for row in t.published.values() for name in row))
     columns = [column or t.figure for column in filled.columns]
     made = table(f"{unit}, mean ± sd over the seeds", t.rows, *(["reference"] if t.referred else []),
-                 *columns, *(f"published {name}" for name in published))
-    for column in made.columns[1:]:
+                 *columns, *(f"publ.\n{name}" for name in published))
+    for column in made.columns[1:len(made.columns) - len(published)]:
         column.min_width = CELL_CHARACTERS  # the heading folds, not the figure
     for row in filled.rows:
         one = filled.reference.get(row) or filled.reference.get("")
