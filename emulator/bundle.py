@@ -1,7 +1,7 @@
 """The result bundle: a folder that belongs to the user behind sudo, written as plain files.
 
 summary.json says everything in SI units; flows.csv has a row a message; queues.csv and links.csv are
-time series; timeline.json opens in Perfetto; experiment.yaml runs again.
+time series, classes.csv too where ports have classes; timeline.json opens in Perfetto; experiment.yaml runs again.
 """
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any
 from emulator.errors import BadInput
 
 SUMMARY = "summary.json"
-FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv")
+FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv",
+         "classes.csv")
 
 
 class Bundle:

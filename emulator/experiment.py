@@ -35,9 +35,15 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _table(value: Any) -> Any:
+    """A mapping, or the words; YAML reads a bare `off` as False."""
+    return "off" if value is False else value if isinstance(value, dict) else _text(value)
+
+
 Text = Annotated[str, pydantic.BeforeValidator(_text)]
 Whole = Annotated[int, pydantic.BeforeValidator(_number)]
 Number = Annotated[float, pydantic.BeforeValidator(_number)]
+Table = Annotated[str | dict[str, Any], pydantic.BeforeValidator(_table)]
 
 
 class Experiment(pydantic.BaseModel):
@@ -57,6 +63,8 @@ class Experiment(pydantic.BaseModel):
     delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
     loss: Text = pydantic.Field("0", description="bit error rate of each link: 1e-7 loses 0.12 % of full "
                                                  "frames of 1514 bytes (bpf switch)")
+    classes: Table = pydantic.Field("off", description="classes of service (bpf switch): off, default, FILE.yaml, or "
+                                    "NAME=weight:N,NAME=strict,…; in a file also a mapping, see docs/classes.md")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
@@ -71,7 +79,7 @@ class Experiment(pydantic.BaseModel):
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
 _FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
-FILE_OPTIONS = ("topology", "workload")
+FILE_OPTIONS = ("topology", "workload", "classes")
 
 
 class ExperimentFile(Experiment):
@@ -153,7 +161,8 @@ def read_file(path: str) -> dict[str, Any]:
         if isinstance(values.get(key), str):
             values[key] = with_file(values[key], lambda name: str(folder / name))
         if key in matrix:
-            matrix[key] = [with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
+            matrix[key] = [value if isinstance(value, (dict, bool)) else with_file(str(value), lambda name: str(folder / name))
+                           for value in matrix[key]]
     return {**values, "matrix": matrix} if matrix else values
 
 
@@ -211,10 +220,15 @@ def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: s
         if base.seed + base.repeat > 2**32:
             raise BadInput(f"{where}: seed={base.seed} leaves no room for {base.repeat} seeds below 2^32.")
         for number in range(base.repeat):
-            label = [f"{key}={value}" for key, value in varied.items()]
+            label = [f"{key}={_shown(value)}" for key, value in varied.items()]
             if base.repeat > 1:
                 label.append(f"seed={base.seed + number}")
             yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
+
+
+def _shown(value: Any) -> Any:
+    """A value in a label; of a table its names."""
+    return "off" if value is False else "+".join(value) if isinstance(value, dict) else value
 
 
 def schema() -> dict[str, Any]:

@@ -95,6 +95,7 @@ def parser() -> argparse.ArgumentParser:
     add(link, "ecn", "SIZE")
     add(link, "delay", "TIME")
     add(link, "loss", "RATE")
+    add(link, "classes", "TABLE")
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")

@@ -12,6 +12,9 @@ from controllers.routing import parse_routing
 from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
+from emulator.asic.shaper import service
+from emulator.class_specs import parse_classes
+from emulator.classes import DEFAULT_TABLE, ClassTable
 from emulator.capacity import Capacity, largest_rate_bps, predict
 from emulator.delay.relay import check as check_delay
 from emulator.errors import BadInput
@@ -57,17 +60,30 @@ class Plan:
     tier_bytes: dict[str, float]
     expected: Share | None
     capacity: Capacity
+    classes: ClassTable | None = None
 
     @property
     def fabric(self) -> FabricSpec:
         return FabricSpec(self.graph, self.wire.rate_bps, self.wire.mtu, self.buffer_bytes, self.switch,
-                          self.datapath, self.experiment.seed, ecn=self.ecn_bytes is not None,
-                          quickack=self.experiment.cc == "swift", delay_s=self.wire.delay_s)
+                          self.datapath, self.experiment.seed,
+                          ecn=any(each.mark_bytes for each in self.queueing.classes),
+                          quickack=self.experiment.cc == "swift", delay_s=self.wire.delay_s,
+                          plain_hosts=self.classes is None)
 
     @property
     def queueing(self) -> Queueing:
-        """How a port of a bpf switch queues."""
-        return one_queue(self.ecn_bytes)
+        """How a port queues, of a bpf switch or of a host beside it."""
+        if self.classes is None:
+            return one_queue(self.ecn_bytes)
+        return self.classes.queueing(self.buffer_bytes, self.ecn_bytes, self.wire.frame_bytes)
+
+    def dscp_of(self, traffic_class: str) -> int:
+        """The DSCP of what a traffic class sends."""
+        return self.classes.dscp(traffic_class) if self.classes else 0
+
+    def class_number(self, traffic_class: str) -> int:
+        """The number of the queue that a traffic class waits in."""
+        return self.classes.number(traffic_class) if self.classes else 0
 
     @property
     def swift(self) -> Swift:
@@ -78,9 +94,9 @@ class Plan:
     def resolved(self) -> Experiment:
         """The experiment with nothing left to choose or to look for: it repeats the run anywhere."""
         files = {key: with_file(getattr(self.experiment, key), lambda name: str(Path(name).absolute()))
-                 for key in FILE_OPTIONS}
+                 for key in FILE_OPTIONS if key != "classes"}
         return self.experiment.model_copy(update={
-            **files, "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
+            **files, "classes": self.classes.as_mapping() if self.classes else "off", "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
             "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
 
     @property
@@ -96,15 +112,16 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     routing, _ = parse_routing(experiment.routing)
     if switch == "ovs" and routing.method != "hash":
         raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
+    classes = _classes(experiment, switch)
     graph = resolve_topology(experiment.topology)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
-    workload, wire = _workload(experiment, graph, paths, switch, datapath)
+    workload, wire = _workload(experiment, graph, paths, switch, datapath, classes)
     check_schedule(workload.schedule, len(graph.hosts))
     perfect = ideal(workload, paths, wire)
     iterations = workload.warmup + workload.iterations
-    return Plan(
+    plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
         buffer_bytes=_buffer_bytes(experiment.buffer, wire), ecn_bytes=_ecn_bytes(experiment, wire, switch),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
@@ -112,18 +129,31 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         deadline_s=_deadline_s(experiment.deadline, perfect.ideal_s * iterations), ideal=perfect,
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
         expected=_expected(workload, paths, experiment),
-        capacity=predict(workload, paths, wire, switch, datapath))
+        capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
+    service(plan.queueing, wire.frame_bytes)  # refuses shares, thresholds and weights that no port can have
+    if classes:
+        classes.pause_thresholds(graph, wire.rate_bps, plan.buffer_bytes, wire.frame_bytes)
+    return plan
 
 
-def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, datapath: str
-              ) -> tuple[Workload, Wire]:
+def _classes(experiment: Experiment, switch: str) -> ClassTable | None:
+    """The table of classes; None for a single queue."""
+    table = parse_classes(experiment.classes)
+    if table and switch != "bpf":
+        raise BadInput("--classes needs --switch bpf; the ports of Open vSwitch have one queue here.")
+    return table
+
+
+def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, datapath: str,
+              classes: ClassTable | None) -> tuple[Workload, Wire]:
     """The workload at its rate. Sizes can follow from the rate, and `auto` from what is sent where."""
 
     delay_s = parse_time(experiment.delay, "--delay")
 
     def at(rate_bps: float) -> Workload:
         return resolve_workload(experiment.workload, Setting(
-            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale, delay_s))
+            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale, delay_s,
+            classes=(classes or DEFAULT_TABLE).names))
 
     if experiment.rate == "auto":
         rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath, delay_s)

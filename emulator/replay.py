@@ -98,7 +98,7 @@ class Replay:
         plan = self.plan
         sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
         transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
-                                 plan.experiment.seed, netns.entered)
+                                 plan.experiment.seed, netns.entered, plan.dscp_of)
         tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
         options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
         total = plan.iterations

@@ -103,9 +103,9 @@ def _main(argv: list[str]) -> int:
             target.discard()
         elif len(plans) > 1:
             _show(report.comparison(rows))
-            over_seeds = report.spread(rows)
-            if over_seeds:
-                _show(over_seeds)
+            for more in (report.classes_side_by_side(rows), report.spread(rows)):
+                if more:
+                    _show(more)
             target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status
@@ -252,6 +252,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
         folder.write("timeline.json", timeline.trace(
             outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+    if plan.classes and outcome.packets:
+        folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
     if outcome.recording:
         series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):

@@ -101,7 +101,8 @@ class Session:
 
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":
-            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR)
+            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR,
+                              self.plan.classes)
         return openvswitch.start(fabric, CONTROLLER_PORT)
 
     def _congestion_control(self, fabric: Fabric) -> CongestionControl:
@@ -165,7 +166,7 @@ def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
         s = session.outcome.setup
         print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
         with captures(session, fabric):
-            run_command_line(open_network(fabric))
+            run_command_line(open_network(fabric), switches=session.switches)
 
     return _guarded(Session(plan, progress, folder), interact)
 

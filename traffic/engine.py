@@ -17,7 +17,7 @@ from traffic.dag import dag
 from traffic.diagnosis import explain_stuck
 from traffic.progress import Progress
 from traffic.records import Connection, ConnectionKey, EngineResult, Iteration, Message, Span
-from traffic.schedule import Kind, Workload
+from traffic.schedule import PACE, Kind, Workload
 from traffic.transport import Event, Transport
 from traffic.verify import Verification
 
@@ -208,7 +208,8 @@ class Engine:
     def _end(self, number: int, now: float) -> None:
         """A compute timer has run out."""
         op = self.dag.ops[number]
-        self._span(number, "compute", op, self._posted[number], now)
+        if op.phase != PACE:
+            self._span(number, "compute", op, self._posted[number], now)
         self._start_all(self.state.finish(number), now)
 
     def _span(self, number: int, kind: str, op, start: float, end: float) -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from emulator.errors import BadInput
 from traffic.program import Program, split
-from traffic.schedule import Schedule
+from traffic.schedule import PACE, Schedule
 
 Pairs = list[tuple[int, int]]
 
@@ -55,12 +56,32 @@ def random_bijection(hosts: int, seed: int) -> Pairs:
     raise AssertionError("no permutation without fixed points in 1000 shuffles")
 
 
+@dataclass(frozen=True)
+class Pace:
+    """A flow in messages of `message_bytes`, one every `period_s`, whatever became of those before."""
+
+    message_bytes: int
+    period_s: float
+
+
+def _paced(program: Program, source: int, destination: int, size_bytes: int, pace: Pace, start_s: float,
+           channel: int, name: str) -> None:
+    """Each message waits for a moment of its own, counted from the start, so that no lateness adds up."""
+    for step, low in enumerate(range(0, size_bytes, pace.message_bytes)):
+        at_s = start_s + step * pace.period_s
+        deps = (program.compute(source, at_s, (), PACE, step),) if at_s else ()
+        program.message(source, destination, min(pace.message_bytes, size_bytes - low), deps=deps, channel=channel,
+                        phase=name, step=step)
+
+
 def flows(name: str, pairs: Pairs, sizes_bytes: Sequence[int], connections: int = 1,
-          starts_s: Sequence[float] | None = None) -> tuple[Schedule, tuple[int, ...]]:
+          starts_s: Sequence[float] | None = None, classes: Sequence[str] = ("",),
+          paces: Sequence[Pace | None] = (None,)) -> tuple[Schedule, tuple[int, ...]]:
     """(schedule, placement): flow i sends sizes_bytes[i] from starts_s[i] on (default 0).
 
     Each flow is spread over `connections` connections of its own. There are as many ranks as hosts
-    in use, in host order; placement[r] is the host of rank r.
+    in use, in host order; placement[r] is the host of rank r. Flow i belongs to the traffic class
+    classes[i] and keeps to paces[i] (None: all at once); both are taken in turn where there are fewer.
     """
     placement = tuple(sorted({host for pair in pairs for host in pair}))
     rank = {host: r for r, host in enumerate(placement)}
@@ -70,9 +91,13 @@ def flows(name: str, pairs: Pairs, sizes_bytes: Sequence[int], connections: int 
         a, b = rank[source], rank[destination]
         start_s = starts_s[i] if starts_s else 0.0
         deps = (program.compute(a, start_s, (), "start", 0),) if start_s else ()
+        program.traffic_class, pace = classes[i % len(classes)], paces[i % len(paces)]
         for low, high in split(0, sizes_bytes[i], connections):
             if low < high:
                 channel = used.get((a, b), 0)
                 used[a, b] = channel + 1
-                program.message(a, b, high - low, deps=deps, channel=channel, phase=name)
+                if pace is None:
+                    program.message(a, b, high - low, deps=deps, channel=channel, phase=name)
+                else:
+                    _paced(program, a, b, high - low, pace, start_s, channel, name)
     return program.schedule(name), placement

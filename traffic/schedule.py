@@ -10,6 +10,10 @@ import enum
 from dataclasses import dataclass
 
 
+PACE = "pace"
+"""The phase of a compute that only waits for its moment: no work of its rank."""
+
+
 class Kind(enum.Enum):
     SEND = "send"
     RECV = "recv"

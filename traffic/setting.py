@@ -19,7 +19,7 @@ class Setting:
 
     `dilation` multiplies the times a user gives (starts, computes), `byte_scale` divides the sizes;
     at least one byte remains. Sizes that the user leaves out are chosen in emulated units and
-    scaled by neither.
+    scaled by neither. `classes` are the names of the classes of service, for workloads that take all.
     """
 
     graph: Graph
@@ -29,6 +29,7 @@ class Setting:
     dilation: float = 1.0
     byte_scale: float = 1.0
     delay_s: float = 0.0
+    classes: tuple[str, ...] = ()
 
     @cached_property
     def wire(self) -> Wire:

@@ -12,10 +12,11 @@ from traffic.collective_specs import ALGORITHMS, barrier, collective
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
+from traffic.offered import loads, sized, traffic_classes
 from traffic.placement import place
 from traffic.schedule import Workload
 from traffic.setting import Setting, count, duration, size, values
-from traffic.sizing import Figures, job, pattern_bytes, slices_for
+from traffic.sizing import GOAL_S, Figures, job, pattern_bytes, slices_for
 
 
 def resolve_workload(text: str, setting: Setting) -> Workload:
@@ -83,7 +84,8 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
     v = values(spec, {
         "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
         "random-bijection": _yes, "bytes": size(f"{what}: bytes", setting),
-        "flows": count(f"{what}: flows", 1, 1024)}, {"flows": 1, "warmup": 0})
+        "flows": count(f"{what}: flows", 1, 1024), "time": duration(f"{what}: time", setting),
+        "class": traffic_classes(setting), "load": loads}, {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
     given = [kind for kind in kinds if v[kind] is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -98,8 +100,10 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         pairs = patterns.incast(hosts, v["incast"])
     else:
         pairs = patterns.random_bijection(hosts, setting.seed)
-    size_bytes = v["bytes"] or pattern_bytes(pairs, setting)
-    schedule, placement = patterns.flows(kind, pairs, [size_bytes] * len(pairs), v["flows"])
+    if v["bytes"] and v["time"]:
+        raise BadInput(f'{what} "{spec}": bytes and time both say how much is sent; give one of them.')
+    sizes, paces = sized(pairs, v["load"], v["bytes"], v["time"] or GOAL_S, setting)
+    schedule, placement = patterns.flows(kind, pairs, sizes, v["flows"], None, v["class"], paces)
     return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"])
 
 

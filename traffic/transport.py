@@ -107,6 +107,17 @@ def parse_tcp_info(raw: bytes) -> TcpInfo:
         dsack_dups=struct.unpack_from("=I", raw, 216)[0], reord_seen=struct.unpack_from("=I", raw, 220)[0])
 
 
+def mark(end: socket.socket, dscp: int) -> None:
+    """Have all packets of this socket carry a DSCP; raises EmulatorError where the socket does not keep it.
+
+    The two bits below it are ECN's (RFC 3168) and stay TCP's own.
+    """
+    end.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+    kept = end.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) >> 2
+    if kept != dscp:
+        raise EmulatorError(f"a socket carries DSCP {kept} although {dscp} was asked for.")
+
+
 class Cores:
     """Spreads connections over the cores that this process may use.
 
@@ -142,7 +153,10 @@ class TcpTransport:
     """Linux TCP. `congestion_control` is set on each socket and read back; another one is an error."""
 
     def __init__(self, endpoints: Sequence[Endpoint], congestion_control: str, seed: int,
-                 entered: Callable[[str], AbstractContextManager[None]]) -> None:
+                 entered: Callable[[str], AbstractContextManager[None]],
+                 dscp_of: Callable[[str], int] = lambda traffic_class: 0) -> None:
+        """dscp_of: the DSCP of what a traffic class sends; its acknowledgements carry it too."""
+        self._dscp_of = dscp_of
         self._endpoints = endpoints
         self._algorithm = congestion_control
         self._seed = seed
@@ -203,6 +217,7 @@ class TcpTransport:
             source = self._endpoints[key.src]
             if source.netns:
                 out.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            mark(out, self._dscp_of(key.traffic_class))
             out.bind((source.ip, self._ports[number] if source.netns else 0))
             self._ports[number] = out.getsockname()[1]
             status = out.connect_ex((self._endpoints[key.dst].ip, listening[key.dst].getsockname()[1]))
@@ -242,6 +257,8 @@ class TcpTransport:
                 accepted.close()
             raise Unfinished(f"connections of ranks {pairs}{more} did not open within {deadline_s:.0f} s.")
         self._in = [arrived[n] for n in range(len(keys))]
+        for key, accepted in zip(keys, self._in):
+            mark(accepted, self._dscp_of(key.traffic_class))
 
     def write(self, connection: int, data: memoryview) -> int:
         self._cores.go(self._home[connection])

@@ -118,15 +118,18 @@ class Chip:
             self._gate.pause(ifindex, traffic_class, int(port["limit_bytes"][traffic_class]),
                              int(port["largest_frame"]))
 
-    def resume(self, ifindex: int, traffic_class: int) -> None:
-        """Let a paused class send again; no-op if it is not paused."""
+    def resume(self, ifindex: int, traffic_class: int) -> bool:
+        """Let a paused class send again; no-op if it is not paused. True where that took a KICK frame."""
+        kicked = False
         port, bit = self.ports[ifindex], 1 << traffic_class
         if int(port["paused"]) & bit:
             self.observe(ifindex)
             self._gate.resume(ifindex, traffic_class, int(port["limit_bytes"][traffic_class]))
             if self.queue(ifindex, traffic_class)["held_packets"]:
                 self.emit(ifindex, KICK, traffic_class)
+                kicked = True
             port["paused"] &= ~np.uint32(bit)
+        return kicked
 
     @cached_property
     def _gate(self) -> Gate:
@@ -168,6 +171,7 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
     settings["ports"], settings["samples"], settings["sample_gap_ns"] = count, _SAMPLES, SAMPLE_GAP_NS
     n, cpus = len(switches), os.sysconf("SC_NPROCESSORS_CONF")
     settings["rule_counts"], settings["bucket_counts"] = n * sizes.rules, n * sizes.buckets
+    settings["crossings"] = queueing.pausable
     constant = settings.tobytes()
     forward = open_object(object_path("forward"), settings=constant, max_entries={
         "ports": count, "drops": count, "switches": n, "flowlets": n * layout.FLOWLET_SLOTS,
@@ -177,9 +181,10 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
     objects, maps = [forward], {name: forward.map(name) for name in (
         "ports", "drops", "switches", "groups", "rule_counts", "bucket_counts", "rules", "packet_ins")}
     queue = open_object(object_path("queue"), settings=constant, reuse=maps, max_entries={
-        "queues": count * classes, "samples": _SAMPLES})
+        "queues": count * classes, "samples": _SAMPLES,
+        "crossings": count * layout.MAX_CLASSES * layout.INGRESS_PORTS if queueing.pausable else 1})
     objects.append(queue)
-    maps |= {name: queue.map(name) for name in ("queues", "samples", "sample_head")}
+    maps |= {name: queue.map(name) for name in ("queues", "samples", "sample_head", "crossings")}
     if telemetry:
         watch = open_object(object_path("telemetry"), settings=constant, reuse=maps,
                             max_entries={"departures": count})

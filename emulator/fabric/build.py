@@ -65,8 +65,9 @@ class Fabric:
 
     @cached_property
     def shaped_ports(self) -> tuple[Port, ...]:
-        """The ports whose queues `build` made: all, or only the hosts' where a switch makes its own."""
-        return tuple(port for port in self.ports if port.netns or self.spec.switch in PLAIN_SWITCHES)
+        """The ports whose queues `build` made: not those of switches, or of hosts, that get their own."""
+        plain = self.spec.switch in PLAIN_SWITCHES
+        return tuple(port for port in self.ports if (self.spec.plain_hosts if port.netns else plain))
 
 
 def shapes(spec: FabricSpec) -> dict[int, shaping.Shape]:
@@ -129,8 +130,8 @@ def build(spec: FabricSpec) -> Fabric:
         port = fabric.port[site.interface]
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
-            send(netlink, [*queue_messages(port.ifindex, shape_of[port.link]),
-                           *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
+            queue = queue_messages(port.ifindex, shape_of[port.link]) if spec.plain_hosts else []
+            send(netlink, [*queue, *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
     return fabric
 
 

@@ -16,6 +16,7 @@ from emulator.fabric.build import GATEWAY_MAC, Fabric
 from emulator.fabric.jsonrpc import JsonRpc
 from emulator.fabric.ovs_database import configured, operations, port_faults, transact
 from emulator.fabric.ovs_sockets import borrow, close_at_once, widen
+from emulator.fabric.release import release_at
 from emulator.fabric.verify import verify_links, wait_until_verified
 
 
@@ -155,6 +156,8 @@ def start(fabric: Fabric, controller_port: int) -> Ovs:
         if fabric.datapath == "netdev":
             _open_sending_socket(fabric)
             widen(ovs.pid, sum(port.limit_bytes for port in fabric.switch_ports))
+        else:
+            release_at(fabric.switch_ports)
         wait_until_verified(fabric)
     except EmulatorError as error:
         daemons.kill(processes)

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.report import setup, transport
+from emulator.report.classes import classes, pauses
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -151,6 +152,8 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary),
                   *transport.lines(summary), ""]
+    served = classes(summary)
+    parts += [served, *pauses(summary)] if served else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]

@@ -1,4 +1,6 @@
 """From what a run brought back to what the bundle says. Pure; definitions in docs and each module."""
+from emulator.results.class_rows import CLASS_COLUMNS as CLASS_COLUMNS
+from emulator.results.class_rows import class_rows as class_rows
 from emulator.results.flows import FLOW_COLUMNS as FLOW_COLUMNS
 from emulator.results.flows import Flow as Flow
 from emulator.results.flows import flows as flows

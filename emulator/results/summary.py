@@ -9,6 +9,7 @@ from emulator import __version__
 from emulator.fidelity import Verdict
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.classes import classes
 from emulator.results.flows import Flow, statistics
 from emulator.results.network import measured
 from emulator.results.workload import projected, workload
@@ -22,7 +23,7 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
         "workload": workload(plan, outcome), "flows": statistics(listed),
-        **measured(plan, outcome), "projected": projected(plan, outcome),
+        **measured(plan, outcome), "classes": classes(plan, outcome, listed), "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
         "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
