@@ -24,10 +24,11 @@ ARGUMENTS = ("--switch", "bpf", "--topology", "star:hosts=5", "--workload", "pat
 
 def run(seed: int, out: Path) -> dict:
     """The summary of one overload."""
-    done = subprocess.run([sys.executable, "-m", "emulator.run", *ARGUMENTS, "--seed", str(seed), "--out", str(out)],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    command = [sys.executable, "-m", "emulator.run", *ARGUMENTS, "--seed", str(seed), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode not in (0, 5):
-        raise EmulatorError(f"the run with seed {seed} ended with status {done.returncode}: {done.stderr.strip()}")
+        raise EmulatorError(f"the run with seed {seed} ended with status {done.returncode}: "
+                            f"{done.stderr.strip()}")
     return json.loads((out / "summary.json").read_text())
 
 
@@ -40,7 +41,8 @@ def main() -> int:
     faults = 0
     try:
         machine.require_root()
-        print(f"{'seed':>4} {'by the switch':>14} {'by the kernel':>14} {'difference':>11} {'unaccounted':>12}")
+        print(f"{'seed':>4} {'by the switch':>14} {'by the kernel':>14} {'difference':>11} "
+              f"{'unaccounted':>12}")
         for seed in range(1, asked.runs + 1):
             summary = run(seed, asked.out)
             loss = summary["loss"]

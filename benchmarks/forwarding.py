@@ -1,4 +1,4 @@
-"""What each kind of switch carries at the highest rate that still passes the fidelity verdict, and what a hop costs.
+"""The highest rate at which each kind of switch still passes the fidelity verdict, and what a hop costs.
 
     sudo .venv/bin/python -m benchmarks.forwarding [--topology fat-tree:k=4] [--pattern stride=4] [--mtu 1500]
 
@@ -99,9 +99,9 @@ def main() -> int:
     parser.add_argument("--topology", default="fat-tree:k=4")
     parser.add_argument("--pattern", default="stride=4")
     parser.add_argument("--mtu", type=int, default=1500)
-    parser.add_argument("--tries", type=int, default=2, help="runs at a rate before it counts as failed (default 2)")
+    parser.add_argument("--tries", type=int, default=2, help="runs at a rate before it failed (default 2)")
     parser.add_argument("--bisections", type=int, default=1)
-    parser.add_argument("--repeat", type=int, default=3, help="fabrics for each figure of a hop's cost (default 3)")
+    parser.add_argument("--repeat", type=int, default=3, help="fabrics for each cost of a hop (default 3)")
     parser.add_argument("--out", type=Path, default=Path("results/benchmark-forwarding"))
     asked = parser.parse_args()
 
@@ -122,7 +122,8 @@ def main() -> int:
     except EmulatorError as error:
         print(f"benchmarks.forwarding: {error}", file=sys.stderr)
         return error.exit_status
-    made = table("Highest rate that passes the verdict", "switch", "host link", "goodput of all hosts", "times ovs")
+    made = table("Highest rate that passes the verdict", "switch", "host link", "goodput of all hosts",
+                 "times ovs")
     for switch, carried in best.items():
         ratio = carried and best["ovs"] and carried.goodput_bps / best["ovs"].goodput_bps
         made.add_row(switch, *((show_rate(carried.rate_bps), show_rate(carried.goodput_bps)) if carried else

@@ -74,7 +74,7 @@ def packets(repeat: int) -> dict[tuple[int, bool], float]:
                 status = run_in_sandbox([sys.executable, "-m", "benchmarks.hop_cost"],
                                         {"case": case, "result": str(result)}, deadline_s=60, keep=[place])
                 if status:
-                    raise EmulatorError(f"Measuring a packet over {case[0]} switches ended with status {status}.")
+                    raise EmulatorError(f"Measuring over {case[0]} switches ended with status {status}.")
                 least[case] = min(json.loads(result.read_text()), least.get(case, float("inf")))
     return least
 

@@ -40,7 +40,8 @@ def with_bit_errors(loss: dict[str, Any], plan: Plan, outcome: Outcome) -> dict[
     for port in outcome.ports:
         if outcome.bit_errors.get(port.name):
             by_link[port.link] = by_link.get(port.link, 0) + outcome.bit_errors[port.name]
-    return {**loss, **_two_counts(outcome), "bit_error_rate": plan.bit_error_rate, "bit_error_packets": sum(by_link.values()),
+    return {**loss, **_two_counts(outcome), "bit_error_rate": plan.bit_error_rate,
+            "bit_error_packets": sum(by_link.values()),
             "bit_errors_by_link": [{"link": link, "packets": by_link[link]} for link in sorted(by_link)]}
 
 
