@@ -1,6 +1,7 @@
 """Propagation delay and bit errors of links: their arithmetic, their verdict, and real runs with them."""
 from __future__ import annotations
 
+import io
 import os
 import signal
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator import results
+from emulator import report, results
 from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.histogram import sojourn_bounds_ns
 from emulator.delay import build
@@ -20,6 +21,7 @@ from emulator.delay.record import COUNTERS, LOSSES, DelayRecord, record
 from emulator.delay.relay import check, slot_bytes, slots
 from emulator.errors import BadInput, MachineLacks
 from emulator.fidelity import judge
+from emulator.observe import observe
 from tests.commands import SMALL, measure, start, strict_json
 from tests.outcomes import outcome, plan
 from tests.sound_run import failed, only, sound, with_link
@@ -146,3 +148,24 @@ def test_without_its_relay_a_delay_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(build, "BINARY", Path("/nowhere/relay"))
     with pytest.raises(MachineLacks, match="not compiled.*emulator.asic.build"):
         require_relay()
+
+
+def test_a_report_tells_delay_bit_errors_and_reordering() -> None:
+    made = replace(plan(delay="5ms"), bit_error_rate=1e-6)
+    brought = outcome(made)
+    reordered = replace(brought.engine.connections[0].info, reord_seen=7, dsack_dups=2, total_retrans=8)
+    brought.engine.connections[0] = replace(brought.engine.connections[0], info=reordered)
+    brought = replace(brought, delay=ON_TIME, bit_errors={"l1-eth1": 3, "s1-eth1": 4})
+    listed = results.flows(made, brought)
+    summary = results.summarise(made, brought, judge(observe(made, brought)), listed)
+    out = io.StringIO()
+    report.show(report.result(summary, listed, "out"), out)
+    said = " ".join(out.getvalue().split())
+    assert "delay 5 ms, bit errors 1e-06" in said and "7 lost to bit errors" in said
+    assert f"1 of {len(brought.engine.connections)} connections saw reordering (7 times); 2 of 8 segments" in said
+    assert "25.0 % needless" in said and "Delay of a link: 5 ms, kept within 50 us (median), 200 us (p99)" in said
+    ports = {port.name: port.link for port in brought.ports}
+    assert summary["loss"]["bit_errors_by_link"] == [
+        {"link": link, "packets": packets} for link, packets in
+        sorted([(ports["l1-eth1"], 3), (ports["s1-eth1"], 4)])]
+    assert summary["transport"]["spurious_share"] == 0.25
