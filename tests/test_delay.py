@@ -106,15 +106,13 @@ def test_the_delay_counts_once_in_a_flows_ideal() -> None:
 
 @pytest.mark.root
 @root
-@pytest.mark.parametrize("switch, rate", [("bpf", "5mbit"), ("ovs", "1mbit")])
-def test_every_link_keeps_its_delay(tmp_path: Path, switch: str, rate: str) -> None:
-    size = 125_000 * int(rate[0])
-    summary = measure(tmp_path, *SMALL, "--workload", f"pattern:pair=0-1,bytes={size}B", "--rate", rate,
-                      "--delay", "5ms", "--switch", switch)
-    delay, transport = summary["delay"], summary["transport"]
-    assert 8 * 0.005 <= transport["rtt_min_s"] < 8 * 0.005 + 0.02, "four links there and four back"
-    assert transport["reordering_events"] == 0
-    assert delay["relayed"] > 4 * size / 1448 and not any(delay["losses"].values())
+def test_every_link_keeps_its_delay(tmp_path: Path) -> None:
+    summary = measure(tmp_path, *SMALL, "--workload", "pattern:pair=0-1,bytes=125kB", "--rate", "1mbit",
+                      "--delay", "5ms", "--switch", "ovs")
+    assert 8 * 0.005 <= summary["transport"]["rtt_min_s"] < 8 * 0.005 + 0.02, "four links there and four back"
+    assert summary["transport"]["reordering_events"] == 0
+    delay = summary["delay"]
+    assert delay["relayed"] > 4 * 125_000 / 1448 and not any(delay["losses"].values())
     assert summary["experiment"]["delay_s"] == 0.005
 
 
@@ -122,20 +120,21 @@ def test_every_link_keeps_its_delay(tmp_path: Path, switch: str, rate: str) -> N
 @root
 def test_bit_errors_are_lost_and_counted(tmp_path: Path) -> None:
     summary = measure(tmp_path, *SMALL, "--workload", "pattern:pair=0-1,bytes=1MB", "--rate", "5mbit",
-                      "--loss", "1e-6", "--delay", "1ms", "--switch", "bpf")
+                      "--loss", "1e-6", "--delay", "2ms", "--switch", "bpf")
     loss = summary["loss"]
     # some 700 frames over 4 links, 1.2 % lost at each, and acknowledgements: 35 expected
     assert 12 <= loss["bit_error_packets"] <= 70
     assert loss["bit_error_packets"] == sum(row["packets"] for row in loss["bit_errors_by_link"])
     assert loss["dropped_packets"] == 0 and summary["transport"]["retransmitted_segments"] > 0
     assert summary["workload"]["bytes_received"] == 1_000_000
+    assert 8 * 0.002 <= summary["transport"]["rtt_min_s"] < 8 * 0.002 + 0.01
 
 
 @pytest.mark.root
 @root
 def test_a_relay_that_dies_is_told(tmp_path: Path) -> None:
     run = start(*SMALL, "--workload", "pattern:pair=0-1,bytes=3MB", "--rate", "5mbit", "--delay", "2ms",
-                "--deadline", "3s", "--out", tmp_path / "out")
+                "--deadline", "2s", "--out", tmp_path / "out")
     run.says("connecting ranks (")
     os.kill(run.one("delay/build/relay"), signal.SIGKILL)
     status, _, complained = run.ended()
