@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from emulator.job_entry import JobEntry, with_workload_files
+from emulator.programs.spec import with_files
+from emulator.programs.spec import words as program_words
+from traffic.importers.strict_yaml import Loader
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
+JOBS, PROGRAM = "jobs", "program"
+"""The workload of an experiment that lists several jobs, or runs a real program."""
 
 
 def _text(value: Any) -> str:
@@ -43,7 +50,12 @@ def _table(value: Any) -> Any:
 Text = Annotated[str, pydantic.BeforeValidator(_text)]
 Whole = Annotated[int, pydantic.BeforeValidator(_number)]
 Number = Annotated[float, pydantic.BeforeValidator(_number)]
+Scaling = Annotated[float, pydantic.BeforeValidator(_number), pydantic.Field(ge=1, le=1e9)]
+Auto = Annotated[Scaling | Literal["auto"], pydantic.Field(union_mode="left_to_right")]
 Table = Annotated[str | dict[str, Any], pydantic.BeforeValidator(_table)]
+
+Words = Annotated[tuple[str, ...], pydantic.BeforeValidator(program_words), pydantic.WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
 
 
 class Experiment(pydantic.BaseModel):
@@ -55,6 +67,8 @@ class Experiment(pydantic.BaseModel):
     switch: Text = pydantic.Field("auto", description="auto, ovs or bpf")
     routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
     workload: Text = pydantic.Field("training", description="SPEC, or a file")
+    run: Words = pydantic.Field(
+        (), description="KIND COMMAND…: a real program on every host instead of a workload, see below")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
@@ -68,17 +82,43 @@ class Experiment(pydantic.BaseModel):
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
+                                              "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
-    dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
-                                     "times in the workload are multiplied by K")
-    byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
-                                       description="S: message sizes are divided by S")
+    dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the workload are "
+                                    "multiplied by K; auto: target-rate / rate where one is given or the workload "
+                                    "is an llm job, else 1")
+    byte_scale: Auto = pydantic.Field("auto", alias="byte-scale",
+                                      description="S: message sizes are divided by S (and an llm job's times); auto: "
+                                      "an iteration of an llm job takes about 12 s; 1 for all else")
+    target_rate: Text = pydantic.Field("auto", alias="target-rate",
+                                       description="rate of a network card of the real cluster, such as 400gbit")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
+    jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
+    only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
+                                "alone on the fabric of all; or all")
+    background: Text = pydantic.Field("off", description="Poisson flows beside the jobs, SPEC "
+                                      "cdf:NAME,load=…,hosts=…,class=…, or off")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _one_of_three(cls, values: Any) -> Any:
+        """With jobs or a program there is no workload besides; it reads JOBS or PROGRAM in what is written down."""
+        if not isinstance(values, dict):
+            return values
+        given = [(key, word) for key, word in (("jobs", JOBS), ("run", PROGRAM)) if values.get(key)]
+        if len(given) > 1:
+            raise ValueError("jobs and run are both given; leave one of them out")
+        for key, word in given:
+            if values.get("workload", word) != word:
+                raise ValueError(f"workload and {key} are both given; leave one of them out")
+        return {**values, "workload": given[0][1]} if given else values
 
-# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
-_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+
+
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
+_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
 FILE_OPTIONS = ("topology", "workload", "classes")
 
 
@@ -87,22 +127,34 @@ class ExperimentFile(Experiment):
 
     matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
                                               description="option: values to compare")
+    reference: dict[str, Any] = pydantic.Field(default_factory=dict, description="options of the run that each "
+                                               "row of the table is measured against")
+    table: dict[str, Any] = pydantic.Field(default_factory=dict, description="rows, columns, figure, published: "
+                                           "one table out of all runs")
 
 
 def _range(field: pydantic.fields.FieldInfo | None) -> str:
     """'a whole number from 1 to 1000' for a field with bounds; empty for one without."""
-    bounds = {type(each).__name__: each for each in field.metadata} if field else {}
+    if field is None:
+        return ""
+    # a number or 'auto' has its bounds with the number
+    parts = [part for one in get_args(field.annotation) for part in get_args(one)[1:]]
+    parts = [inner for part in parts for inner in getattr(part, "metadata", ())]
+    bounds = {type(each).__name__: each for each in (*field.metadata, *parts)}
     if "Ge" not in bounds:
         return ""
     kind = "a whole number" if field.annotation is int else "a number"
     most = bounds["Lt"].lt - 1 if "Lt" in bounds else bounds["Le"].le
-    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}"
+    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}{', or auto' if parts else ''}"
 
 
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    # of a value that may be of two kinds, pydantic names the kind as well
+    name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
+    if not first["loc"] and "both given" in first["msg"]:
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
@@ -121,19 +173,6 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
         raise BadInput(_sentence(error, where)) from None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as safe_load reads it, but a key that is given twice is refused instead of dropped."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f'"{key.value}" is given twice', problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_file(path: str) -> dict[str, Any]:
     """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
 
@@ -141,7 +180,7 @@ def read_file(path: str) -> dict[str, Any]:
     """
     text = "\n".join(read_lines(path, "an experiment file"))
     try:
-        values = yaml.load(text, _Loader)
+        values = yaml.load(text, Loader)
     except RecursionError:
         raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
     except yaml.YAMLError as error:
@@ -156,6 +195,9 @@ def read_file(path: str) -> dict[str, Any]:
     except pydantic.ValidationError as error:
         raise BadInput(_sentence(error, path)) from None
     folder = Path(path).parent
+    if "jobs" in values:
+        values["jobs"] = with_workload_files(
+            values["jobs"], lambda spec: with_file(spec, lambda name: str(folder / name)))
     matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
     for key in FILE_OPTIONS:
         if isinstance(values.get(key), str):
@@ -163,7 +205,20 @@ def read_file(path: str) -> dict[str, Any]:
         if key in matrix:
             matrix[key] = [value if isinstance(value, (dict, bool)) else with_file(str(value), lambda name: str(folder / name))
                            for value in matrix[key]]
+    if "run" in values:
+        values["run"] = _beside(folder, values["run"])
+    if "run" in matrix:
+        matrix["run"] = [_beside(folder, listed) for listed in matrix["run"]]
     return {**values, "matrix": matrix} if matrix else values
+
+
+def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
+    """The words of a program of which those that name a file beside the experiment file mean that file."""
+    try:
+        listed = program_words(listed)
+    except ValueError as error:
+        raise BadInput(f"{folder}: run {error}.") from None
+    return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
 
 
 def option_name(key: str) -> str:
@@ -190,8 +245,10 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     """
     values = dict(values)
     matrix = values.pop("matrix", {}) or {}
+    for key in ("reference", "table"):  # `crosstable.py` reads them
+        values.pop(key, None)
     for key, listed in matrix.items():
-        if key in ("repeat", "pcap") or key not in _names():
+        if key in ("repeat", "pcap", "events", "jobs") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")
@@ -227,7 +284,9 @@ def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: s
 
 
 def _shown(value: Any) -> Any:
-    """A value in a label; of a table its names."""
+    """A value in a label: of a table its names, of a program its words with the names of files alone."""
+    if isinstance(value, tuple):
+        return " ".join(os.path.basename(word) if os.path.isfile(word) else word for word in value)
     return "off" if value is False else "+".join(value) if isinstance(value, dict) else value
 
 

@@ -11,9 +11,12 @@ from typing import Any, NoReturn
 
 from controllers.routing import ROUTINGS
 from emulator import __version__
+from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
+from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
-from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
+from emulator.programs.spec import KINDS
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
@@ -24,11 +27,16 @@ class Invocation:
     """What was asked on the command line. `runs` are (label, experiment) pairs, at least one."""
 
     runs: list[tuple[str, Experiment]]
+    table: CrossTable | None
     out: str
     force: bool
     dry_run: bool
     cli: bool
     quiet: bool
+
+
+def number_or_auto(text: str) -> float | str:
+    return text if text == "auto" else float(text)
 
 
 class _Schema(argparse.Action):
@@ -55,14 +63,20 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
 
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
-    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
+        (FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT), (HPCC_SPEC, HPCC_ABOUT)]
     routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
     workloads = []
     for w in WORKLOADS:
         workloads.append((w.example, w.meaning))
         workloads += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in w.parameters]
+    programs = []
+    for kind in KINDS.values():
+        programs.append((kind.name, kind.about))
+        programs += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in kind.parameters]
     return (f"topologies\n{_lines(topologies)}\n\nroutings\n{_lines(routings)}\n\n"
-            f"workloads, by example, each with its parameters\n{_lines(workloads)}")
+            f"workloads, by example, each with its parameters\n{_lines(workloads)}\n\n"
+            f"programs (--run KIND:key=value,… COMMAND), each kind with its parameters\n{_lines(programs)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -89,6 +103,14 @@ def parser() -> argparse.ArgumentParser:
     add(what, "routing", "NAME")
     add(what, "workload", "SPEC")
     add(what, "switch", "KIND")
+    what.add_argument("--job", metavar="SPEC", action="append", dest="jobs",
+                      help="one of several jobs (give it again for each): a workload, then '; name=… ; "
+                           "start=TIME ; after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
+    add(what, "only", "JOB")
+    add(what, "background", "SPEC")
+    what.add_argument("--run", nargs=argparse.REMAINDER, metavar="KIND COMMAND",
+                      help="a real program on every host instead of a workload: all words that follow; KIND is "
+                           f"{', '.join(KINDS)}, see below")
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
@@ -99,12 +121,15 @@ def parser() -> argparse.ArgumentParser:
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
-    add(scale, "dilation", "K", float)
-    add(scale, "byte-scale", "S", float)
+    add(scale, "target-rate", "RATE")
+    add(scale, "dilation", "K", number_or_auto)
+    add(scale, "byte-scale", "S", number_or_auto)
     how = made.add_argument_group("how it runs")
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)
     add(how, "deadline", "TIME")
+    how.add_argument("--event", metavar="EVENT", action="append", dest="events",
+                     help=f'"{EVENTS_ABOUT}"; may be given several times'.replace("%", "%%"))
     how.add_argument("--verify", action="store_true", help="real sums and checksums on the payload")
     how.add_argument("--pcap", metavar="PORT[,PORT]", help="capture these ports into DIR/PORT.pcap")
     how.add_argument("--cli", action="store_true", help="Mininet's command line on the fabric instead of the workload")
@@ -132,10 +157,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     invocation = {key: given.pop(key, default) for key, default in
                   (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
     file = given.pop("experiment", None)
-    if file is None and not {"topology", "workload"} & set(given):
+    if file is None and not {"topology", "workload", "jobs", "run"} & set(given):
         file = default_file
+    if given.get("run") == []:
+        raise BadInput("--run names no program; write: --run each COMMAND….")
     if "pcap" in given:
         given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
+    if "jobs" in given:
+        given["jobs"] = tuple(given["jobs"])
     given = {option_name(key): value for key, value in given.items()}
     values = read_file(file) if file else {}
     overridden = set(given) & set(values.get("matrix") or {})
@@ -143,19 +172,22 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
         raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
     make(given)  # so that a slip in an option is not blamed on the file
     values.update(given)
-    runs = expand(values, file or "the options")
+    where = file or "the options"
+    table, runs = table_of(values, where), reference_runs(values, where) + expand(values, where)
     out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"
     if invocation["cli"] and len(runs) > 1:
         raise BadInput("--cli works on one fabric, but the experiment has several runs.")
     if invocation["cli"] and not sys.stdin:
         raise BadInput("--cli needs standard input.")
-    return Invocation(runs=runs, out=out, **invocation)
+    return Invocation(runs=runs, table=table, out=out, **invocation)
 
 
 def _joined(argv: list[str]) -> list[str]:
     """'--rate -5mbit' as '--rate=-5mbit': argparse would take a negative value for an option."""
     joined: list[str] = []
-    for word in argv:
+    for place, word in enumerate(argv):
+        if word == "--run":  # what follows is a program's
+            return joined + argv[place:]
         if joined and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", joined[-1]):
             joined[-1] += f"={word}"
         else:

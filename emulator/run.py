@@ -21,16 +21,21 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.crosstable import fill
 from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
+from emulator.events.aftermath import instants
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
-from emulator.plan import SWITCHES, Plan, resolve
+from emulator.plan import Plan
+from emulator.resolve import SWITCHES, resolve
+from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
-from traffic.load import pairs
+from emulator.traffic_files import write_traffic
+from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
@@ -103,10 +108,17 @@ def _main(argv: list[str]) -> int:
             target.discard()
         elif len(plans) > 1:
             _show(report.comparison(rows))
-            for more in (report.classes_side_by_side(rows), report.spread(rows)):
+            for more in (report.compared(rows), report.breakdowns(rows), report.classes_side_by_side(rows),
+                         report.spread(rows)):
                 if more:
                     _show(more)
-            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+            tables = {}
+            if asked.table:
+                filled = fill(asked.table, rows)
+                _show(report.cross(filled))
+                target.write(bundle.TABLE, report.svg(filled))
+                tables = {"table": filled.as_json()}
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status
 
@@ -183,6 +195,8 @@ def _require(plans: list[Plan]) -> None:
         machine.require_real_time()
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
+    if any(plan.program and plan.program.kind == "mpi" for plan in plans):
+        require_mpi()
     machine.require_qdiscs(["htb", "bfifo"])
     machine.require_open_files(max(map(_open_files, plans)))
 
@@ -201,7 +215,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
 def _open_files(plan: Plan) -> int:
     """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
     and a namespace for each host, and Open vSwitch's two for each of its ports."""
-    connections = len(pairs(plan.workload.schedule))
+    connections = len(connections_of(plan.workload))
     ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
     return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
 
@@ -222,7 +236,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path], pass_fds=[memory],
+                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory],
                 interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
@@ -251,7 +265,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if outcome.engine:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
         folder.write("timeline.json", timeline.trace(
-            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s,
+            instants(results.followed(outcome), outcome.started_s)))
     if plan.classes and outcome.packets:
         folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
     if outcome.recording:
@@ -259,6 +274,7 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
+    write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
 
@@ -269,6 +285,7 @@ def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:
     folder.write("log.txt", outcome.log)
     for captured in outcome.captures:
         folder.adopt(captured.file.name)
+    folder.adopt_ranks()
 
 
 def _status(outcome: Outcome, judged: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from controllers.probes import ProbePlan, plan_probes
-from controllers.process import start_controller
+from controllers.process import RUN_DIR, start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
@@ -29,13 +29,13 @@ from emulator.fabric.gate import Probe, prove
 from emulator.fabric.switches import Switches
 from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
+from emulator.programs.replay import ProgramReplay
 from emulator.progress import Progress
 from emulator.replay import Replay, captures
 from emulator.report.setup import line as setup_line
 from emulator.runlog import compose
 
 
-RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
 READY_TIMEOUT_S = 120.0
 PROBE_PORTS = 10000
@@ -60,7 +60,7 @@ class Session:
                             f"{len(graph.links)} links")
         RUN_DIR.mkdir(parents=True, exist_ok=True)
         self.controller = start_controller(graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
-                                           CONTROLLER_PORT)
+                                           CONTROLLER_PORT, plan.wire.rate_bps)
         try:
             fabric = fabric_build.build(plan.fabric)
             if plan.wire.delay_s:
@@ -150,7 +150,15 @@ def _text(path: Path) -> str:
 
 def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
     """Everything from building to reading; errors become part of the outcome. Captures go to `folder`."""
-    return _guarded(Session(plan, progress, folder), lambda session, fabric: Replay(session, fabric).run())
+    return _guarded(Session(plan, progress, folder), _work)
+
+
+def _work(session: Session, fabric: Fabric) -> None:
+    """The plan's program or, where it has none, the replay of its workload."""
+    if session.plan.program:
+        ProgramReplay(session, fabric).run()
+    else:
+        Replay(session, fabric).run()
 
 
 def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:

@@ -9,7 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.report import setup, transport
+from emulator.report.breakdown import breakdown
 from emulator.report.classes import classes, pauses
+from emulator.report.collectives import collectives
+from emulator.report.events import events
+from emulator.report.jobs import background, jobs_table
+from emulator.report.program import program
+from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -35,15 +41,17 @@ def _link(experiment: Mapping[str, Any]) -> str:
 def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
-    made.add_row("completion of an iteration", seconds(w["completion_s"]), show_time(w["ideal_s"]),
-                 percent(w["efficiency"]))
+    what = "completion of an iteration" if len(summary["jobs"]) < 2 else "until the last job ended"
+    if summary["program"] and not summary["program"].get("marks"):
+        what = "completion of the program"
+    made.add_row(what, seconds(w["completion_s"]), seconds(w["ideal_s"]), percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
         made.add_row("bus bandwidth", show_rate(w["busbw_bps"]), "", "")
     if w["goodput_bps"]:
         made.add_row("goodput of all hosts (ideal: their links)", show_rate(w["goodput_bps"]),
                      show_rate(w["host_links_bps"]), percent(w["host_links_share"]))
-    if not f["count"]:
+    if f["fct_p50_s"] is None:
         return made
     made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
                  f"slowdown {f['slowdown_p50']:.2f}")
@@ -66,11 +74,12 @@ def _iterations(summary: Summary) -> Table | None:
 
 def _links(summary: Summary) -> Table:
     links = summary["links"]
-    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "mean up",
-                 "mean down", "peak")
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent",
+                 "of expected", "mean up", "mean down", "peak")
     for name, tier in links["by_tier"].items():
         made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
-                     percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["counted_over_expected"]), percent(tier["utilisation_up_mean"]),
+                     percent(tier["utilisation_down_mean"]),
                      percent(tier["utilisation_peak"]))
     return made
 
@@ -137,24 +146,33 @@ def _flows(flows: Sequence[Flow]) -> Table | None:
     made.columns[-1].justify = "left"
     for f in measured:
         made.add_row(f"{f.src} to {f.dst}", show_size(f.bytes), show_time(f.start_s), show_time(f.fct_s),
-                     show_time(f.ideal_s), f"{f.slowdown:.2f}", str(f.retransmits), f.path)
+                     seconds(f.ideal_s), number(f.slowdown), str(f.retransmits), f.path)
     return made
 
 
 def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     """The report of one run."""
     parts: list[Any] = [Text(headline(summary)), "", _work(summary)]
+    if summary["program"]:
+        parts += program(summary)
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    parts += breakdown(summary)
+    parts += [part for part in (jobs_table(summary), *background(summary)) if part is not None]
+    table_of_collectives = collectives(summary["jobs"], summary["experiment"]["dilation"])
+    if table_of_collectives:
+        parts += [Text(table_of_collectives)]
     listed = _flows(flows)
     if listed:
         parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary),
-                  *transport.lines(summary), ""]
+                  *transport.lines(summary), *scheduling(summary), ""]
     served = classes(summary)
     parts += [served, *pauses(summary)] if served else []
+    happened = events(summary)
+    parts += [happened] if happened else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]
