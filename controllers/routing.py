@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from controllers.nexthops import NextHops, equal_cost, spanning_tree
+from controllers.nexthops import NextHops, equal_cost, nowhere, spanning_tree
 from controllers.prefixes import aggregate, blocks
 from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
@@ -42,6 +42,8 @@ ROUTINGS: Mapping[str, Routing] = {
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
+EXTERNAL = Routing("external:HOST:PORT", "your own OpenFlow controller, which listens there, outside of the run",
+                   nowhere, "hash")
 GAP_LAST_US = 2**32 - 1  # the gap travels in the high 32 bits of the selection parameter, in microseconds
 
 
@@ -54,6 +56,8 @@ def _gap_us(text: str) -> int:
 
 def parse_routing(text: str) -> tuple[Routing, int]:
     """The routing that a SPEC names and the gap it gives, in microseconds (0 where it has none)."""
+    if text.partition(":")[0] == "external":
+        return EXTERNAL, 0
     spec = parse_spec(text, "the routing")
     if spec.name not in ROUTINGS:
         raise BadInput(f'there is no routing "{spec.name}"{nearest(spec.name, ROUTINGS)}.')

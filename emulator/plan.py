@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.external import external_address
 from controllers.routing import parse_routing
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
@@ -84,6 +85,11 @@ class Plan:
             "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
 
     @property
+    def external(self) -> tuple[str, int] | None:
+        """(host, port) of a controller outside of the run that decides instead of ours."""
+        return external_address(self.experiment.routing)
+
+    @property
     def iterations(self) -> int:
         return self.workload.warmup + self.workload.iterations
 
@@ -94,6 +100,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     Raises BadInput with one sentence for anything that cannot be.
     """
     routing, _ = parse_routing(experiment.routing)
+    external_address(experiment.routing)  # a slip in it is said now
     if switch == "ovs" and routing.method != "hash":
         raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
     graph = resolve_topology(experiment.topology)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from controllers.external import external_address
 from controllers.network import Network, links_of
 from emulator.errors import BadInput, nearest
 from emulator.events.spec import Event
@@ -32,6 +33,8 @@ def check_events(events: Sequence[Event], graph: Graph, routing: str, seed: int,
     fabric, phases = _Fabric(graph, routing, seed), set(phases)
     for event in events:
         try:
+            if event.kind in ("controller", "drain", "undrain") and external_address(routing):
+                raise BadInput("an external controller is not ours to stop or to drain with.")
             _check_when(event, deadline_s, iterations, phases)
             if event.kind == "loss":
                 _check_loss(event, switch, frame_bytes)
