@@ -23,7 +23,7 @@ START_S = 10.0
 
 
 def external_address(routing: str) -> tuple[str, int] | None:
-    """(host, port) of 'external:HOST:PORT', None for a routing of ours; BadInput where it is written otherwise."""
+    """(host, port) of 'external:HOST:PORT', None for a routing of ours; BadInput for a slip in it."""
     if routing.partition(":")[0] != "external":
         return None
     host, colon, port = routing.removeprefix(PREFIX).rpartition(":")
@@ -37,8 +37,8 @@ def require_listener(address: tuple[str, int]) -> None:
     try:
         socket.create_connection(address, CONNECT_S).close()
     except OSError as error:
-        raise MachineLacks(f"no controller listens on {address[0]}:{address[1]} ({error.strerror or error}); start "
-                           "yours first.") from None
+        raise MachineLacks(f"no controller listens on {address[0]}:{address[1]} ({error.strerror or error}); "
+                           "start yours first.") from None
 
 
 class ExternalController:
@@ -81,9 +81,9 @@ def start_relay(address: tuple[str, int], outside: int, run_dir: Path, port: int
                          "socket": str(run_dir / SOCKET), "parent_pid": os.getpid()})
     root = Path(__file__).resolve().parents[1]
     with (run_dir / "controller.log").open("ab") as log:
-        process = subprocess.Popen([sys.executable, "-m", "controllers.relay", config], cwd=root, pass_fds=[outside],
-                                   env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen([sys.executable, "-m", "controllers.relay", config], cwd=root,
+                                   pass_fds=[outside], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
     if process.stdout.readline() != "ready\n":  # it prints or ends
         raise EmulatorError(f"the relay to {address[0]}:{address[1]} did not start: "
                             f"{(run_dir / 'controller.log').read_text(errors='replace')[-500:]}")

@@ -1,7 +1,8 @@
 """Carries the OpenFlow connections of a run to a controller outside: `python -m controllers.relay CONFIG`.
 
 It listens in the sandbox and connects in another network namespace, which a thread enters for the moment in
-which it makes the socket. Nothing listens outside. It counts the packets that switches send up (OFPT_PACKET_IN).
+which it makes the socket. Nothing listens outside. It counts the packets that switches send up
+(OFPT_PACKET_IN).
 """
 from __future__ import annotations
 

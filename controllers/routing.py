@@ -42,8 +42,8 @@ ROUTINGS: Mapping[str, Routing] = {
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
-EXTERNAL = Routing("external:HOST:PORT", "your own OpenFlow controller, which listens there, outside of the run",
-                   nowhere, "hash")
+EXTERNAL = Routing("external:HOST:PORT", "your own OpenFlow controller, which listens there, outside of "
+                                         "the run", nowhere, "hash")
 GAP_LAST_US = 2**32 - 1  # the gap travels in the high 32 bits of the selection parameter, in microseconds
 
 

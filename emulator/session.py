@@ -83,14 +83,16 @@ class Session:
         plan = self.plan
         if plan.external:
             return start_relay(plan.external, self._outside, RUN_DIR, CONTROLLER_PORT)
-        return start_controller(plan.graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR, CONTROLLER_PORT)
+        return start_controller(plan.graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
+                                CONTROLLER_PORT)
 
     def _prove(self, fabric: Fabric) -> None:
         """Probes over every link; under a controller whose tables nobody knows between every two racks, and
         again until its deadline."""
         plan, experiment = self.plan, self.plan.experiment
         if not plan.external:
-            prove(fabric, _probes(plan_probes(plan.graph, plan_tables(plan.graph, experiment.routing, experiment.seed))))
+            tables = plan_tables(plan.graph, experiment.routing, experiment.seed)
+            prove(fabric, _probes(plan_probes(plan.graph, tables)))
             return
         pairs = _probes(plan_probes(plan.graph, plan_tables(plan.graph, "single", experiment.seed)))
         end_s = time.monotonic() + EXTERNAL_DEADLINE_S
@@ -100,8 +102,8 @@ class Session:
                 return
             except Unfinished as not_yet:
                 if time.monotonic() > end_s:
-                    raise Unfinished(f"The controller at {experiment.routing.partition(':')[2]} had not made all "
-                                     f"paths after {EXTERNAL_DEADLINE_S:g} s. {not_yet}") from None
+                    raise Unfinished(f"The controller at {experiment.routing.partition(':')[2]} had not made "
+                                     f"all paths after {EXTERNAL_DEADLINE_S:g} s. {not_yet}") from None
 
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":

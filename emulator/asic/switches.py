@@ -34,7 +34,8 @@ class BpfSwitches:
     def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str) -> None:
         self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
-        self._forwarding = None if external_address(routing) else Forwarding(graph, plan_tables(graph, routing, seed))
+        ours = external_address(routing) is None
+        self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed)) if ours else None
 
     def path(self, source: str, destination: str, protocol: str, source_port: int,
              destination_port: int) -> tuple[str, ...]:
