@@ -2,8 +2,8 @@
 
     python -m controllers.app CONFIG.json
 
-CONFIG is {"graph", "routing", "seed", "port", "status_socket", "parent_pid"}: it listens for switches
-on 127.0.0.1:port, answers requests on the Unix socket (`answers.py`) and ends when its parent does. The
+CONFIG is {"graph", "routing", "seed", "rate_bps", "port", "status_socket", "parent_pid"}: it listens for
+switches on 127.0.0.1:port, answers requests on the Unix socket (`answers.py`) and ends when its parent does. The
 tables are worked out here, from the graph.
 
 os-ken 4 runs on native threads; where it falls silent it is mended (`mending.py`). Its Event.wait
@@ -25,10 +25,12 @@ from os_ken import cfg
 from os_ken.base.app_manager import AppManager
 
 from controllers.answers import serve
+from controllers.elephants import Elephants
 from controllers.ledger import Ledger
 from controllers.mending import leave_descriptions, mend_os_ken
 from controllers.network import Network
 from controllers.parent import die_with_parent
+from controllers.routing import scheduling_of
 from topologies.graph_json import graph_from_json
 
 LOG = logging.getLogger("controller")
@@ -60,14 +62,18 @@ def main(config_path: str) -> int:
     ledger = Ledger(graph, network.tables())
     logging.getLogger().addHandler(ErrorsToLedger(ledger))
     threading.Thread(target=serve, args=(config["status_socket"], ledger, graph), daemon=True).start()
-    threads = start_os_ken(ledger, network, config["port"])
+    scheduling = scheduling_of(config["routing"])
+    elephants = Elephants(network, scheduling, config["rate_bps"]) if scheduling else None
+    if elephants:
+        ledger.scheduled(elephants.loop.summary())
+    threads = start_os_ken(ledger, network, elephants, config["port"])
     while all(thread.is_alive() for thread in threads):
         time.sleep(0.2)
     LOG.error("the thread that listens on port %s has ended", config["port"])
     return 1
 
 
-def start_os_ken(ledger: Ledger, network: Network, port: int) -> list[threading.Thread]:
+def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None, port: int) -> list[threading.Thread]:
     """Listen on 127.0.0.1:`port` in threads of os-ken; returns those that must live."""
     cfg.CONF(args=[], project="os_ken", default_config_files=[])
     cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")
@@ -77,7 +83,7 @@ def start_os_ken(ledger: Ledger, network: Network, port: int) -> list[threading.
     manager = AppManager.get_instance()
     manager.load_apps(["controllers.control", "os_ken.controller.ofp_handler"])
     manager.create_contexts()
-    return manager.instantiate_apps(ledger=ledger, network=network)
+    return manager.instantiate_apps(ledger=ledger, network=network, elephants=elephants)
 
 
 if __name__ == "__main__":

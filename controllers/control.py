@@ -17,9 +17,10 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_D
 
 from controllers import readback
 from controllers.bookkeeping import Bookkeeper
+from controllers.elephants import Elephants
 from controllers.ledger import Ledger
 from controllers.network import Network
-from controllers.news import Begin, Drain, Replan
+from controllers.news import Begin, Drain, Look, Replan
 from controllers.openflow import (SEEDED_VERSION, Order, change_orders, install_orders, more_follows,
                                   port_is_up, read_requests)
 from controllers.rollout import Rollout
@@ -41,9 +42,9 @@ class _Reading:
 class Controller(Bookkeeper):
     """Events in, orders out. os-ken calls all handlers from one thread, so only the ledger is shared."""
 
-    def __init__(self, *args, ledger: Ledger, network: Network, **kwargs):
+    def __init__(self, *args, ledger: Ledger, network: Network, elephants: Elephants | None = None, **kwargs):
         super().__init__(*args, ledger=ledger, rollout=Rollout(network.tables()), **kwargs)
-        self.network = network
+        self.network, self.elephants = network, elephants
         self._reading: dict[int, _Reading] = {}
         self._planned = network  # what the present tables were planned on
         self._replanning = False
@@ -51,6 +52,8 @@ class Controller(Bookkeeper):
         self._told: dict[int, int] = {}     # switch -> changes of the present change
         self._begun = self._adopted = False
         self._gathering: threading.Timer | None = None
+        if elephants:
+            elephants.start(lambda: self.send_event(self.name, Look()))
 
     # ------------------------------------------------------------ switches come and go
 
@@ -91,6 +94,8 @@ class Controller(Bookkeeper):
         """Keep a part of what the switch holds; with the last one it is told what differs."""
         dpid = reply.datapath.id
         reading = self._reading.get(dpid)
+        if reading is None and self.elephants and what == "flows":
+            self._place(self.elephants.pairs(dpid, reply.body, not more_follows(reply), self.network))
         if reading is None or self.live.get(dpid) is not reply.datapath:
             return
         reading.parts[what] += reply.body
@@ -202,6 +207,30 @@ class Controller(Bookkeeper):
             self.ledger.barrier(datapath.id)
             self.count(datapath)
         self._go_on()
+
+    # ------------------------------------------------------------ elephants
+
+    @set_ev_cls(Look)
+    def on_look(self, _event) -> None:
+        if self._begun and not self.rollout.waiting and not self._replanning:
+            self.elephants.ask(self.live)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def on_link_counters(self, event) -> None:
+        if self.elephants:
+            reply = event.msg
+            sent = {port.port_no: port.tx_bytes for port in reply.body}
+            self._place(self.elephants.links(reply.datapath.id, sent, not more_follows(reply), self.network))
+
+    def _place(self, network: Network | None) -> None:
+        """Put new paths in force; a repair that is under way takes them along with what it does."""
+        self.ledger.scheduled(self.elephants.loop.summary())
+        if network is None:
+            return
+        self.network = network
+        if not self._replanning and not self.rollout.waiting:
+            self.rollout.begin(iter([network.tables()]))
+            self._go_on(at_once=True)
 
     # ------------------------------------------------------------ news
 

@@ -49,6 +49,7 @@ class Ledger:
         self._drained: tuple[str, ...] = ()
         self._settled = True
         self._adopted: dict[str, object] | None = None
+        self._scheduling: dict[str, object] | None = None
         self._traffic: dict[int, tuple[float, dict[int, tuple[int, int]]]] = {}
         self._lock = threading.Lock()
 
@@ -84,6 +85,11 @@ class Ledger:
         """These links carry no traffic because somebody asked for it."""
         with self._lock:
             self._drained = tuple(links)
+
+    def scheduled(self, summary: dict[str, object]) -> None:
+        """What global scheduling has done so far (`SchedulingLoop.summary`)."""
+        with self._lock:
+            self._scheduling = summary
 
     @property
     def settled(self) -> bool:
@@ -169,7 +175,7 @@ class Ledger:
                 "errors": list(self._errors), "error_count": self._error_count,
                 "packet_ins": self._packet_ins, "port_events": list(self._port_events),
                 "repairs": list(self._repairs), "drained": list(self._drained), "settled": self._settled,
-                "adopted": self._adopted}
+                "adopted": self._adopted, "scheduling": self._scheduling}
 
     def _add_error(self, sentence: str, lacks: bool) -> None:
         self._error_count += 1

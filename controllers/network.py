@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from controllers.nexthops import filled, pruned, racks_of
-from controllers.routing import parse_routing, tables_over
+from controllers.routing import parse_routing, scheduling_of, tables_over
+from controllers.scheduling.paths import Path
+from controllers.scheduling.place import Pair, Placement
+from controllers.scheduling.steering import steered
 from controllers.tables import SwitchTables
 from emulator.errors import BadInput, nearest
 from topologies.graph import Graph, Link
@@ -58,6 +61,7 @@ class Network:
     seed: int
     down: frozenset[tuple[int, int]] = frozenset()  # (datapath id, port)
     drained: frozenset[int] = frozenset()           # numbers of links
+    placed: tuple[tuple[Pair, Path], ...] = ()      # pairs of hosts that global scheduling gave a path
 
     def with_port(self, dpid: int, port: int, up: bool) -> Network:
         """After a switch said that a port is up, or down."""
@@ -98,9 +102,28 @@ class Network:
         """Do the same links carry traffic in both?"""
         return (self.dead, self.drained) == (other.dead, other.drained)
 
+    @property
+    def live(self) -> Graph:
+        """The fabric without the links that carry no traffic."""
+        return without(self.graph, self.avoided)
+
+    def with_placed(self, placed: Placement) -> Network:
+        """After global scheduling has chosen these paths; all other pairs are hashed."""
+        return replace(self, placed=tuple(placed.items()))
+
     def tables(self) -> Tables:
         """What every switch shall hold when all is settled."""
-        return _final(self.graph, self.routing, self.seed, self.dead, self.drained)
+        tables = _final(self.graph, self.routing, self.seed, self.dead, self.drained)
+        return self._steered(tables, self.avoided)
+
+    def _steered(self, tables: Tables, avoided: frozenset[int]) -> Tables:
+        """`tables` with the rules of global scheduling, where the routing has it; who was placed over a link
+        in `avoided` is hashed.
+        """
+        if scheduling_of(self.routing) is None:
+            return tables
+        return steered(self.graph, tables, {pair: path for pair, path in self.placed
+                                            if avoided.isdisjoint(link // 2 for link in path)})
 
     def steps_from(self, before: Network) -> Iterator[Tables]:
         """The tables to put in force one after the other, coming from those of `before`.
@@ -110,8 +133,8 @@ class Network:
         what shall stay.
         """
         if not self.routes_as(before):
-            gone = self.dead & before.dead
-            yield _between(self.graph, self.routing, self.seed, gone, (self.avoided | before.avoided) - gone)
+            gone, either = self.dead & before.dead, self.avoided | before.avoided
+            yield self._steered(_between(self.graph, self.routing, self.seed, gone, either - gone), either)
         yield self.tables()
 
     def _cut_off(self) -> set[str]:

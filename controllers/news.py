@@ -11,6 +11,10 @@ class Replan(osken_event.EventBase):
     """Plan anew, after whatever else has come in by now."""
 
 
+class Look(osken_event.EventBase):
+    """A period of global scheduling is over: look at the counters of pairs."""
+
+
 class CountTraffic(osken_event.EventBase):
     """Ask every switch what its ports have sent."""
 

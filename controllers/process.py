@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.routing import parse_routing
+from controllers.routing import parse_routing, scheduling_of
 from emulator.errors import BadInput, EmulatorError, MachineLacks
 from topologies.graph import Graph
 from topologies.graph_json import graph_to_json
@@ -35,6 +35,7 @@ class ControllerState:
     them.
     `settled`: no change is under way. `adopted`: {done_s, switches, changes} once all switches were read
     after the controller's start and hold their tables; counted are those that had to be told something.
+    `scheduling` is what global scheduling did (`SchedulingLoop.summary`), None where there is none.
     """
 
     ready: bool
@@ -46,6 +47,7 @@ class ControllerState:
     repairs: tuple[Mapping[str, object], ...] = ()
     settled: bool = True
     adopted: Mapping[str, object] | None = None
+    scheduling: Mapping[str, object] | None = None
 
     @property
     def unready(self) -> list[str]:
@@ -96,7 +98,7 @@ class ControllerProcess:
                                tuple(error["sentence"] for error in errors if error["lacks"]),
                                summary["packet_ins"], tuple(summary["port_events"]),
                                tuple(summary["repairs"]), summary["settled"],
-                               summary["adopted"])
+                               summary["adopted"], summary["scheduling"])
 
     def ask(self, request: Mapping[str, object], timeout_s: float = 5.0) -> dict:
         """The answer to a request (`answers.py`); EmulatorError if there is none within timeout_s."""
@@ -169,21 +171,24 @@ def _first(sentences: Sequence[str], count: int) -> str:
     return " ".join(sentences[:count]) + more
 
 
-def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port: int) -> ControllerProcess:
+def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port: int,
+                     rate_bps: float = 0.0) -> ControllerProcess:
     """Start the controller in this network namespace, listening on 127.0.0.1:`port` for the switches.
 
-    `run_dir` (existing) receives controller.json, controller.log and, while it runs, controller.sock.
+    `rate_bps` is a host link's, which global scheduling measures elephants by. `run_dir` (existing) receives controller.json, controller.log and, while it runs, controller.sock.
     The process dies with the thread that calls this (PR_SET_PDEATHSIG), so call it from the main one.
     Raises BadInput for an unknown routing, and where the path of the socket would be too long.
     """
     parse_routing(routing)
+    if scheduling_of(routing) and rate_bps <= 0:
+        raise BadInput(f"the routing {routing} needs the rate of a host link, which is not {rate_bps:g}.")
     run_dir = Path(run_dir)
     status_socket, config, log = (run_dir / f"controller.{end}" for end in ("sock", "json", "log"))
     if len(os.fsencode(status_socket)) > SOCKET_PATH_BYTES:
         raise BadInput(f"the path {status_socket} is longer than the {SOCKET_PATH_BYTES} bytes of a Unix "
                        f"socket's; use a shorter directory.")
     config.write_text(json.dumps({
-        "graph": graph_to_json(graph), "routing": routing, "seed": seed, "port": port,
+        "graph": graph_to_json(graph), "routing": routing, "seed": seed, "rate_bps": rate_bps, "port": port,
         "status_socket": str(status_socket), "parent_pid": os.getpid()}))
     return ControllerProcess(_launch(config, log), status_socket, log)
 

@@ -23,6 +23,7 @@ from emulator.report.tables import show, table
 from emulator.units import show_rate
 
 INSIDE = b"emulator.inside"
+MOVES_SHOWN = 20
 ANSWER_S, DRAIN_S = 10.0, 60.0
 WATCH_S, WATCHES = 2.0, 43200  # a day, whoever forgot the window
 
@@ -99,7 +100,20 @@ def describe(status: dict[str, Any]) -> Group:
                       str(repair["changes"]), " ".join(repair["avoided"]) or "none")
     errors = [error["sentence"] for error in status["errors"]]
     changed = moves if status["repairs"] else "No change of routes since the start."
-    return Group(made, links, changed, *errors)
+    return Group(made, links, changed, *_scheduled(status), *errors)
+
+
+def _scheduled(status: dict[str, Any]) -> list[Any]:
+    """What global scheduling moved, the latest first."""
+    books = status.get("scheduling")
+    if not books:
+        return []
+    made = table(f"Elephants ({books['scheduler']}): {books['placed']} placed, {books['moved']} moved, "
+                 f"{books['moved_back']} of them back, {books['released']} released", "when", "pair", "", "over")
+    for move in books["moves"][:-1 - MOVES_SHOWN:-1]:
+        made.add_row(f"{status['now_s'] - move['time_s']:.1f} s ago", f"{move['source']} to {move['destination']}",
+                     move["what"], " ".join(move["over"]))
+    return [made]
 
 
 def _state(link: dict[str, Any], status: dict[str, Any]) -> str:

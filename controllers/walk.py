@@ -121,14 +121,14 @@ class Forwarding:
         Each group is taken to divide flows exactly by weight. Raises ValueError where packets circle.
         """
         shares: dict[Direction, float] = {}
-        ip = self.graph.host[dst].ip
+        packet = Packet(self.graph.host[src].ip, self.graph.host[dst].ip, 0, 0)
         (other, link), = self.graph.neighbours[src].values()
         shares[link.index, src] = 1.0
         arriving = {other: 1.0}
         for _ in range(HOPS_LAST):
             leaving: dict[str, float] = {}
             for node, share in arriving.items():
-                for port, part in self._shares(node, ip):
+                for port, part in self._shares(node, packet):
                     other, link = self.graph.neighbours[node][port]
                     direction = (link.index, node)
                     shares[direction] = shares.get(direction, 0.0) + share * part
@@ -139,8 +139,8 @@ class Forwarding:
             arriving = leaving
         raise ValueError(f"packets from {src} to {dst} circle")
 
-    def _shares(self, switch: str, ipv4_dst: str) -> list[tuple[int, float]]:
-        rule = self.rule(switch, ipv4_dst)
+    def _shares(self, switch: str, packet: Packet) -> list[tuple[int, float]]:
+        rule = self.rule(switch, packet.ipv4_dst, packet)
         for action in rule.actions if rule else ():
             if isinstance(action, Output):
                 return [(action.port, 1.0)]

@@ -1,7 +1,7 @@
 """The result bundle: a folder that belongs to the user behind sudo, written as plain files.
 
 summary.json says everything in SI units; flows.csv has a row a message; queues.csv and links.csv are
-time series; timeline.json opens in Perfetto; experiment.yaml runs again.
+time series, classes.csv too where ports have classes; timeline.json opens in Perfetto; experiment.yaml runs again.
 """
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from typing import Any
 from emulator.errors import BadInput
 
 SUMMARY = "summary.json"
-FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv")
+FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv",
+         "link_bytes.csv", "traffic_matrix.csv", "traffic_matrix.svg")
+SOMETIMES = ("collectives.txt", "background.csv", "classes.csv", "table.svg")
+"""Files of the bundles of some runs; the last of several runs, where the experiment file asks for a table."""
+TABLE = SOMETIMES[-1]
 
 
 class Bundle:
@@ -25,10 +29,11 @@ class Bundle:
     def __init__(self, path: str, force: bool = False) -> None:
         self.path = Path(path)
         self._owner = _user_behind_sudo()
+        self._made: list[Path] = []
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise BadInput(f'--out "{path}" is not a directory.')
-            there = next((name for name in FILES if (self.path / name).exists()), None)
+            there = next((name for name in (*FILES, *SOMETIMES) if (self.path / name).exists()), None)
             if there and not force:
                 held = "an earlier result" if there == SUMMARY else f"{there}, which would be overwritten"
                 raise BadInput(f'--out "{path}" holds {held}; choose another directory or add --force.')
@@ -43,15 +48,26 @@ class Bundle:
         """
         try:
             missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
-            for name in FILES:
+            for name in (*FILES, *SOMETIMES):
                 (self.path / name).unlink(missing_ok=True)
             self.path.mkdir(parents=True, exist_ok=True)
+            self._made = [*missing, *self._made]
             for made in missing:
                 self._give(made)
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         except OSError as error:
             raise BadInput(f'--out "{self.path}" cannot be written: {error.strerror}.') from None
+
+    def discard(self) -> None:
+        """Take back what `create` and `write` made, where nothing is worth keeping; other files stay."""
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for made in self._made:
+            try:
+                made.rmdir()
+            except OSError:  # it holds something of others
+                return
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write one file whole; it appears under its name only when it is complete."""

@@ -6,7 +6,10 @@ from typing import Any
 from rich.console import Group
 
 from emulator.capacity import BUSY_LIMIT
+from emulator.ideal_parts import ideal_breakdown
 from emulator.plan import Plan
+from emulator.report.breakdown import planned
+from emulator.report.scale import scale
 from emulator.report.tables import percent, table
 from emulator.units import show_rate, show_size, show_time
 
@@ -15,15 +18,17 @@ def headline(plan: Plan) -> str:
     """One line that says what will run."""
     e, g = plan.experiment, plan.graph
     kind = {"netdev": "userspace", "system": "kernel"}.get(plan.datapath, plan.datapath)
+    delay = f", delay {show_time(plan.wire.delay_s)}" if plan.wire.delay_s else ""
     return (f"{e.topology}, {len(g.hosts)} hosts, {len(g.switches)} switches, {len(g.links)} links; host link "
-            f"{show_rate(plan.wire.rate_bps)}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
+            f"{show_rate(plan.wire.rate_bps)}{delay}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
             f"{plan.switch} switch ({kind} datapath), {e.routing}, {e.cc}, seed {e.seed}")
 
 
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
+    return Group(first, "", _times(plan), *scale(plan.workload.target), *_jobs(plan), *_parts(plan), _tiers(plan),
+                 *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
                  _capacity(plan))
 
 
@@ -36,12 +41,41 @@ def _times(plan: Plan) -> Any:
     made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
     if perfect.formula_s is not None:
         made.add_row("  by the closed form", show_time(perfect.formula_s))
-    made.add_row("  by simulation without contention", show_time(perfect.simulated.completion_s))
+    made.add_row("  by simulation without contention", show_time(perfect.simulated.delivered_s))
     if perfect.busiest:
         b = perfect.busiest
         made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))
     made.add_row("given up after (--deadline)", show_time(plan.deadline_s))
     return made
+
+
+def _jobs(plan: Plan) -> list[Any]:
+    """Whose hosts are whose, when each job begins, and what runs beside."""
+    parts: list[Any] = []
+    if plan.workload.jobs:
+        made = table("Jobs", "job", "workload", "hosts", "begins", "iterations", "ideal, alone")
+        for job, ideal in zip(plan.workload.jobs, plan.alone):
+            begins = show_time(job.start_s)
+            if job.after is not None:
+                begins += f" after {plan.workload.jobs[job.after].name}"
+            hosts = " ".join(plan.graph.hosts[index].name for index in job.workload.placement)
+            made.add_row(job.name, job.workload.name, hosts, begins,
+                         f"{job.workload.warmup} + {job.workload.iterations}", show_time(ideal.ideal_s))
+        parts.append(made)
+    back = plan.workload.background
+    if back:
+        parts.append(f"Background {back.name}: {len(back.flows)} flows of {len(back.hosts)} hosts until the deadline, "
+                     f"{show_size(sum(flow.size_bytes for flow in back.flows))} in all.")
+    return parts
+
+
+def _parts(plan: Plan) -> list[Any]:
+    """Where the time of an ideal iteration goes, for a single workload that computes."""
+    if plan.workload.jobs:
+        return []
+    simulated, target = plan.ideal.simulated, plan.workload.target
+    return planned(ideal_breakdown(plan.workload.schedule, simulated), simulated.completion_s,
+                   target.ideal_bubble if target else None)
 
 
 def _tiers(plan: Plan) -> Any:

@@ -10,15 +10,19 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from emulator.job_entry import JobEntry, with_workload_files
+from traffic.importers.strict_yaml import Loader
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
+JOBS = "jobs"
+"""The workload of an experiment that lists several jobs."""
 
 
 def _text(value: Any) -> str:
@@ -35,9 +39,17 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _table(value: Any) -> Any:
+    """A mapping, or the words; YAML reads a bare `off` as False."""
+    return "off" if value is False else value if isinstance(value, dict) else _text(value)
+
+
 Text = Annotated[str, pydantic.BeforeValidator(_text)]
 Whole = Annotated[int, pydantic.BeforeValidator(_number)]
 Number = Annotated[float, pydantic.BeforeValidator(_number)]
+Scaling = Annotated[float, pydantic.BeforeValidator(_number), pydantic.Field(ge=1, le=1e9)]
+Auto = Annotated[Scaling | Literal["auto"], pydantic.Field(union_mode="left_to_right")]
+Table = Annotated[str | dict[str, Any], pydantic.BeforeValidator(_table)]
 
 
 class Experiment(pydantic.BaseModel):
@@ -54,23 +66,47 @@ class Experiment(pydantic.BaseModel):
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
                                                       "port's rate; auto is 100 frames")
     ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
+    delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
+    loss: Text = pydantic.Field("0", description="bit error rate of each link: 1e-7 loses 0.12 % of full "
+                                                 "frames of 1514 bytes (bpf switch)")
+    classes: Table = pydantic.Field("off", description="classes of service (bpf switch): off, default, FILE.yaml, or "
+                                    "NAME=weight:N,NAME=strict,…; in a file also a mapping, see docs/classes.md")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
     events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
                                               "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
-    dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
-                                     "times in the workload are multiplied by K")
-    byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
-                                       description="S: message sizes are divided by S")
+    dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the workload are "
+                                    "multiplied by K; auto: target-rate / rate where one is given or the workload "
+                                    "is an llm job, else 1")
+    byte_scale: Auto = pydantic.Field("auto", alias="byte-scale",
+                                      description="S: message sizes are divided by S (and an llm job's times); auto: "
+                                      "an iteration of an llm job takes about 12 s; 1 for all else")
+    target_rate: Text = pydantic.Field("auto", alias="target-rate",
+                                       description="rate of a network card of the real cluster, such as 400gbit")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
+    jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
+    only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
+                                "alone on the fabric of all; or all")
+    background: Text = pydantic.Field("off", description="Poisson flows beside the jobs, SPEC "
+                                      "cdf:NAME,load=…,hosts=…,class=…, or off")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _one_or_several(cls, values: Any) -> Any:
+        """With jobs there is no workload besides; it reads JOBS in what is written down."""
+        if not isinstance(values, dict) or not values.get("jobs"):
+            return values
+        if values.get("workload", JOBS) != JOBS:
+            raise ValueError("and jobs are both given; make the workload one of the jobs")
+        return {**values, "workload": JOBS}
 
-# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
-_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
-FILE_OPTIONS = ("topology", "workload")
+
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
+_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
+FILE_OPTIONS = ("topology", "workload", "classes")
 
 
 class ExperimentFile(Experiment):
@@ -78,15 +114,40 @@ class ExperimentFile(Experiment):
 
     matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
                                               description="option: values to compare")
+    reference: dict[str, Any] = pydantic.Field(default_factory=dict, description="options of the run that each "
+                                               "row of the table is measured against")
+    table: dict[str, Any] = pydantic.Field(default_factory=dict, description="rows, columns, figure, published: "
+                                           "one table out of all runs")
+
+
+def _range(field: pydantic.fields.FieldInfo | None) -> str:
+    """'a whole number from 1 to 1000' for a field with bounds; empty for one without."""
+    if field is None:
+        return ""
+    # a number or 'auto' has its bounds with the number
+    parts = [part for one in get_args(field.annotation) for part in get_args(one)[1:]]
+    parts = [inner for part in parts for inner in getattr(part, "metadata", ())]
+    bounds = {type(each).__name__: each for each in (*field.metadata, *parts)}
+    if "Ge" not in bounds:
+        return ""
+    kind = "a whole number" if field.annotation is int else "a number"
+    most = bounds["Lt"].lt - 1 if "Lt" in bounds else bounds["Le"].le
+    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}{', or auto' if parts else ''}"
 
 
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    # of a value that may be of two kinds, pydantic names the kind as well
+    name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
+    if not first["loc"] and "both given" in first["msg"]:
+        return f"{where}: workload {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
+    span = _range(ExperimentFile.model_fields.get(name.replace("-", "_")))
+    if span and first["type"] != "value_error":
+        return f"{where}: {name}={first['input']} is not {span}."
     message = first["msg"].removeprefix("Value error, ")
     return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
 
@@ -99,19 +160,6 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
         raise BadInput(_sentence(error, where)) from None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as safe_load reads it, but a key that is given twice is refused instead of dropped."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f'"{key.value}" is given twice', problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_file(path: str) -> dict[str, Any]:
     """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
 
@@ -119,7 +167,7 @@ def read_file(path: str) -> dict[str, Any]:
     """
     text = "\n".join(read_lines(path, "an experiment file"))
     try:
-        values = yaml.load(text, _Loader)
+        values = yaml.load(text, Loader)
     except RecursionError:
         raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
     except yaml.YAMLError as error:
@@ -134,12 +182,16 @@ def read_file(path: str) -> dict[str, Any]:
     except pydantic.ValidationError as error:
         raise BadInput(_sentence(error, path)) from None
     folder = Path(path).parent
+    if "jobs" in values:
+        values["jobs"] = with_workload_files(
+            values["jobs"], lambda spec: with_file(spec, lambda name: str(folder / name)))
     matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
     for key in FILE_OPTIONS:
         if isinstance(values.get(key), str):
             values[key] = with_file(values[key], lambda name: str(folder / name))
         if key in matrix:
-            matrix[key] = [with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
+            matrix[key] = [value if isinstance(value, (dict, bool)) else with_file(str(value), lambda name: str(folder / name))
+                           for value in matrix[key]]
     return {**values, "matrix": matrix} if matrix else values
 
 
@@ -167,8 +219,10 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     """
     values = dict(values)
     matrix = values.pop("matrix", {}) or {}
+    for key in ("reference", "table"):  # `crosstable.py` reads them
+        values.pop(key, None)
     for key, listed in matrix.items():
-        if key in ("repeat", "pcap", "events") or key not in _names():
+        if key in ("repeat", "pcap", "events", "jobs") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")
@@ -197,10 +251,15 @@ def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: s
         if base.seed + base.repeat > 2**32:
             raise BadInput(f"{where}: seed={base.seed} leaves no room for {base.repeat} seeds below 2^32.")
         for number in range(base.repeat):
-            label = [f"{key}={value}" for key, value in varied.items()]
+            label = [f"{key}={_shown(value)}" for key, value in varied.items()]
             if base.repeat > 1:
                 label.append(f"seed={base.seed + number}")
             yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
+
+
+def _shown(value: Any) -> Any:
+    """A value in a label; of a table its names."""
+    return "off" if value is False else "+".join(value) if isinstance(value, dict) else value
 
 
 def schema() -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """From what a run brought back to what the verdict looks at."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from emulator.fabric.link import shape
 from emulator.fidelity.observations import Observations, PathDelay, Planned
@@ -32,8 +34,34 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
         datapath_losses=_unplanned(outcome), planned=_planned(outcome), dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
-        link_faults=outcome.link_faults,
-        paths=tuple(_delays(plan, outcome, sent)))
+        link_faults=outcome.link_faults, delay=outcome.delay, switch_drops=_told_to_drop(outcome),
+        **_lossless(plan, outcome), paths=tuple(_delays(plan, outcome, sent)))
+
+
+def _told_to_drop(outcome: Outcome) -> dict[str, int]:
+    """Packets that each switch lost on order: bit errors of its links; and the frames that only woke a queue,
+    which the switch that sent one never received and the next one kept.
+    """
+    drops: Counter[str] = Counter()
+    port = {port.name: port for port in outcome.ports}
+    for name, count in outcome.bit_errors.items():
+        drops[port[name].node] += count
+    pauses = outcome.packets.pauses if outcome.packets else None
+    for each in pauses.ports if pauses else ():
+        if port[each.port].netns is None:
+            drops[port[each.port].node] -= each.kicks
+        drops[port[port[each.port].peer].node] += each.kicks
+    return dict(drops)
+
+
+def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """Pauses, and drops in spite of them."""
+    record = outcome.packets
+    if record is None or record.pauses is None:
+        return {}
+    numbers = {number for number, each in enumerate(plan.classes.classes) if each.lossless}
+    return {"pauses": record.pauses, "lossless_drops": sum(
+        queue.dropped_packets for queue in record.queues if queue.traffic_class in numbers)}
 
 
 def _planned(outcome: Outcome) -> Planned:
@@ -50,8 +78,6 @@ def _unplanned(outcome: Outcome) -> Mapping[str, int]:
     causes = []
     if record and record.interrupted:
         causes += ["no rule", "by rule", "no live bucket", "port down"]
-    if record and record.lossy:
-        causes.append("wire loss")
     return {what: count for what, count in outcome.datapath_losses.items()
             if not any(what.endswith(f": {cause}") for cause in causes)}
 
@@ -71,16 +97,22 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
     """Round trips of the connections that were busy all along and whose acknowledgements' way is known.
 
     A connection is sampled while it has something under way: where it pauses, its round trips tell of the
-    busy times and the queues' means of all times, and Little's law says nothing.
+    busy times and the queues' means of all times, and Little's law says nothing. Where ports have classes,
+    the means are those of its class.
     """
     if outcome.events and any(each.kind != "controller" for each in outcome.events.happenings):
         return []  # ways and rates changed: there is no one path to judge by
     links = _links(plan)
     fewest = max(LONG_FLOW_SAMPLES, ALL_ALONG * (outcome.ended_s - outcome.started_s) / RTT_SAMPLE_S)
+    numbers = {plan.class_number(key.traffic_class) for key in connections}
+    waits_s = {number: _class_waits_s(plan, outcome, number) for number in numbers}
+    mixed = _mixed(plan, connections) if plan.classes else set()
     delays = []
     for key, back in outcome.return_paths.items():
         connection = connections.get(key)
         if connection is None or len(connection.rtt_samples_s) < fewest:
+            continue
+        if mixed & {key.src, key.dst}:
             continue
         if not (back and outcome.paths[key]):  # spread over many paths
             continue
@@ -88,8 +120,27 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
         base = plan.wire.one_way_s(path, plan.wire.payload_bytes) + plan.wire.ack_s(path)
         hosts = outcome.paths[key]
         delays.append(PathDelay(f"{hosts[0]}-{hosts[-1]}", (*_ports(hosts, links), *_ports(back, links)),
-                                sum(connection.rtt_samples_s) / len(connection.rtt_samples_s), base))
+                                sum(connection.rtt_samples_s) / len(connection.rtt_samples_s), base,
+                                waits_s[plan.class_number(key.traffic_class)]))
     return delays
+
+
+def _class_waits_s(plan: Plan, outcome: Outcome, number: int) -> dict[str, float]:
+    """port -> mean wait in the queue of class `number`; empty where ports have one class."""
+    record = outcome.packets
+    if record is None or record.sent is None:
+        return {}
+    return {queue.port: record.mean_wait_s(column, outcome.started_s, outcome.ended_s)
+            for column, queue in enumerate(record.queues) if queue.traffic_class == number}
+
+
+def _mixed(plan: Plan, keys: Iterable[ConnectionKey]) -> set[int]:
+    """Ranks that send data, and packets of several classes: how long each waits in the host's own port is not known."""
+    classes: defaultdict[int, set[int]] = defaultdict(set)
+    for key in keys:
+        for rank in (key.src, key.dst):
+            classes[rank].add(plan.class_number(key.traffic_class))
+    return {key.src for key in keys if len(classes[key.src]) > 1}
 
 
 def _links(plan: Plan) -> dict[frozenset[str], Link]:

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 
 from controllers.routing import EXTERNAL, ROUTINGS
 from emulator import __version__
+from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
-from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
@@ -25,11 +26,16 @@ class Invocation:
     """What was asked on the command line. `runs` are (label, experiment) pairs, at least one."""
 
     runs: list[tuple[str, Experiment]]
+    table: CrossTable | None
     out: str
     force: bool
     dry_run: bool
     cli: bool
     quiet: bool
+
+
+def number_or_auto(text: str) -> float | str:
+    return text if text == "auto" else float(text)
 
 
 class _Schema(argparse.Action):
@@ -56,7 +62,8 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
 
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
-    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
+        (FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT), (HPCC_SPEC, HPCC_ABOUT)]
     routings = [(routing.spec, routing.about) for routing in (*ROUTINGS.values(), EXTERNAL)]
     workloads = []
     for w in WORKLOADS:
@@ -83,22 +90,31 @@ def parser() -> argparse.ArgumentParser:
     def add(group: Any, name: str, metavar: str, kind: Any = str, text: str = "") -> None:
         field = fields[name.replace("-", "_")]
         group.add_argument(f"--{name}", metavar=metavar, type=kind,
-                           help=f"{text or field.description} (default: {field.default})")
+                           help=f"{text or field.description} (default: {field.default})".replace("%", "%%"))
 
     what = made.add_argument_group("what runs")
     add(what, "topology", "SPEC")
     add(what, "routing", "NAME")
     add(what, "workload", "SPEC")
     add(what, "switch", "KIND")
+    what.add_argument("--job", metavar="SPEC", action="append", dest="jobs",
+                      help="one of several jobs (give it again for each): a workload, then '; name=… ; "
+                           "start=TIME ; after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
+    add(what, "only", "JOB")
+    add(what, "background", "SPEC")
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
     add(link, "ecn", "SIZE")
+    add(link, "delay", "TIME")
+    add(link, "loss", "RATE")
+    add(link, "classes", "TABLE")
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
-    add(scale, "dilation", "K", float)
-    add(scale, "byte-scale", "S", float)
+    add(scale, "target-rate", "RATE")
+    add(scale, "dilation", "K", number_or_auto)
+    add(scale, "byte-scale", "S", number_or_auto)
     how = made.add_argument_group("how it runs")
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)
@@ -132,10 +148,12 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     invocation = {key: given.pop(key, default) for key, default in
                   (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
     file = given.pop("experiment", None)
-    if file is None and not {"topology", "workload"} & set(given):
+    if file is None and not {"topology", "workload", "jobs"} & set(given):
         file = default_file
     if "pcap" in given:
         given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
+    if "jobs" in given:
+        given["jobs"] = tuple(given["jobs"])
     given = {option_name(key): value for key, value in given.items()}
     values = read_file(file) if file else {}
     overridden = set(given) & set(values.get("matrix") or {})
@@ -143,13 +161,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
         raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
     make(given)  # so that a slip in an option is not blamed on the file
     values.update(given)
-    runs = expand(values, file or "the options")
+    where = file or "the options"
+    table, runs = table_of(values, where), reference_runs(values, where) + expand(values, where)
     out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"
     if invocation["cli"] and len(runs) > 1:
         raise BadInput("--cli works on one fabric, but the experiment has several runs.")
     if invocation["cli"] and not sys.stdin:
         raise BadInput("--cli needs standard input.")
-    return Invocation(runs=runs, out=out, **invocation)
+    return Invocation(runs=runs, table=table, out=out, **invocation)
 
 
 def _joined(argv: list[str]) -> list[str]:

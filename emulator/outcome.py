@@ -3,10 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from emulator.delay.record import DelayRecord
 from emulator.events.record import EventsRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
+from emulator.memory import Memory
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.packets import PacketRecord
 from emulator.telemetry.series import Recording
@@ -15,11 +18,14 @@ from traffic.records import ConnectionKey, EngineResult
 
 @dataclass(frozen=True)
 class Setup:
-    """Wall seconds until the fabric stood, until every path was proven, and for taking it down."""
+    """Wall seconds until the fabric stood, until every path was proven, and for taking it down; the memory
+    that was in use once it stood (None where nobody looked).
+    """
 
     up_s: float
     ready_s: float
     down_s: float = 0.0
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,10 @@ class Outcome:
     switches' own account. shaped_bps: interface -> rate of its HTB class as read back at the end, None
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
-    no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
-    sentence where a switch's process died. error: why the run broke off, as (exit status, sentence).
+    no queue is. scheduling: the controller's books on what it moved, before and after; None where it moves
+    nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
+    a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
+    switch port -> packets of its link lost to bit errors. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -43,6 +51,8 @@ class Outcome:
     ended_s: float = 0.0
     recording: Recording | None = None
     packets: PacketRecord | None = None
+    delay: DelayRecord | None = None
+    bit_errors: Mapping[str, int] = field(default_factory=dict)
     switch_failure: str = ""
     impossible_windows: int = 0
     between: Snapshot | None = None
@@ -53,6 +63,7 @@ class Outcome:
     offloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packet_ins: int = 0
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
+    scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
     captures: tuple[Captured, ...] = ()
     events: EventsRecord | None = None
     interrupted: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
+from controllers.routing import scheduling_of
 from emulator import netns
 from emulator.errors import EmulatorError, Interrupted
 from emulator.events.conductor import Conductor
@@ -13,7 +14,7 @@ from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
 from emulator.fabric.ethtool import offloads_on
 from emulator.fabric.verify import shaped_rates_bps
-from emulator.telemetry.counters import Snapshot, difference, take_snapshot
+from emulator.telemetry.counters import Snapshot, difference, take_snapshot, without_drops
 from emulator.telemetry.sampler import QueueSampler
 from traffic.engine import Engine, EngineOptions
 from traffic.records import ConnectionKey
@@ -41,7 +42,7 @@ class Replay:
 
     def run(self) -> None:
         """Replay the workload while everything is measured."""
-        plan, progress, fabric = self.plan, self.progress, self.fabric
+        plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
         progress.stage("connecting ranks")
         engine = self._engine()
         conductor: Conductor | None = None
@@ -50,7 +51,8 @@ class Replay:
             self.session.update(paths=self._paths(engine), return_paths=self._return_paths(engine))
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
-            losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            losses, books = self.session.switches.losses(), self.session.controller.state()
+            bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
             if plan.events:
                 conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
@@ -65,7 +67,8 @@ class Replay:
                 time.sleep(max(SAMPLING_LEAD_S, watched_s + LEAST_WATCH_S - time.monotonic()))
             finally:
                 self.session.update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
-            if self.session.outcome.interrupted or self.session.outcome.engine.stuck:
+            seen = self.session.outcome.engine
+            if self.session.outcome.interrupted or seen.stuck or seen.background_open:
                 engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
@@ -76,12 +79,18 @@ class Replay:
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
-            self.session.update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
-                         link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
-                         datapath_losses={what: count - losses[what]
-                                          for what, count in self.session.switches.losses().items()},
-                         packet_ins=(conductor.packet_ins if conductor
-                                     else self.session.controller.state().packet_ins) - packet_ins)
+            lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
+            # an event may have left the run without a controller
+            books_after = self.session.controller.state() if self.session.controller.running else books
+            self.session.update(
+                delay=relay and relay.since(relayed), bit_errors=lost,
+                between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
+                link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()),
+                offloads=dict(_offloads(fabric)),
+                datapath_losses={what: count - losses[what] for what, count in
+                                 (self._recorded(self.session.switches.losses) or losses).items()},
+                packet_ins=(conductor.packet_ins if conductor else books_after.packet_ins) - books.packet_ins,
+                scheduling=(books.scheduling, books_after.scheduling) if books.scheduling else None)
             progress.done()
         finally:
             engine.transport.close()
@@ -89,7 +98,9 @@ class Replay:
                 conductor.close()
 
     def _recorded(self, act: Callable[[], T]) -> T | None:
-        """What `act` gives; None where a queue was taken away under the switch, which the verdict then tells."""
+        """What `act` gives; None where the switch has gone or a queue was taken away under it, which the
+        verdict then tells.
+        """
         try:
             return act()
         except Interrupted:
@@ -100,17 +111,13 @@ class Replay:
 
     def _engine(self) -> Engine:
         plan = self.plan
-        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
+        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.endpoints]
         transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
-                                 plan.experiment.seed, netns.entered)
+                                 plan.experiment.seed, netns.entered, plan.dscp_of)
         tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
-        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
-        total = plan.iterations
-
-        def report(iteration: int, done: int, operations: int) -> None:
-            self.progress.update(f"iteration {iteration + 1} of {total}, {100 * done // max(operations, 1)} %")
-
-        return Engine(plan.workload, transport, options, report)
+        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify,
+                                seed=plan.experiment.seed, only=plan.only)
+        return Engine(plan.workload, transport, options, self.progress.update)
 
     def _replay(self, engine: Engine, conductor: Conductor | None) -> None:
         """Run to the end; an interrupt keeps what was seen until then."""
@@ -137,7 +144,9 @@ class Replay:
                 for number, key in enumerate(engine.keys)}
 
     def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
-        hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
+        if scheduling_of(self.plan.experiment.routing):
+            return ()  # the controller moves flows while they run
+        hosts, placement = self.plan.graph.hosts, self.plan.workload.endpoints
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
         sent = self.session.switches.path(a, b, "tcp", *ports)
         return (*(self.fabric.port[name].node for name in sent), b) if sent else ()

@@ -22,6 +22,8 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.crosstable import fill
+from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.events.aftermath import instants
 from emulator.experiment import dump
@@ -31,7 +33,8 @@ from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
-from traffic.load import pairs
+from emulator.traffic_files import write_traffic
+from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
@@ -85,6 +88,11 @@ def _main(argv: list[str]) -> int:
             if asked.cli:
                 _keep(folder, plan, outcome)
                 return _status(outcome, 0)
+            if outcome.interrupted and outcome.engine is None:
+                folder.discard()
+                print("emulator: interrupted before anything was measured; this run left nothing.", file=sys.stderr)
+                status = Interrupted.exit_status
+                break
             summary = _write(folder, plan, outcome)
             rows.append((plan.label, summary))
             if outcome.engine:  # else there is nothing but the sentence that says why
@@ -95,12 +103,21 @@ def _main(argv: list[str]) -> int:
             if outcome.interrupted:
                 print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
                 break
-        if len(plans) > 1:
+        if not rows:
+            target.discard()
+        elif len(plans) > 1:
             _show(report.comparison(rows))
-            over_seeds = report.spread(rows)
-            if over_seeds:
-                _show(over_seeds)
-            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+            for more in (report.compared(rows), report.breakdowns(rows), report.classes_side_by_side(rows),
+                         report.spread(rows)):
+                if more:
+                    _show(more)
+            tables = {}
+            if asked.table:
+                filled = fill(asked.table, rows)
+                _show(report.cross(filled))
+                target.write(bundle.TABLE, report.svg(filled))
+                tables = {"table": filled.as_json()}
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status
 
@@ -172,6 +189,9 @@ def _require(plans: list[Plan]) -> None:
     if any(plan.switch == "ovs" for plan in plans):
         machine.require_programs(machine.OVS_PROGRAMS)
     machine.require_programs(["mnexec"])
+    if any(plan.wire.delay_s for plan in plans):
+        require_relay()
+        machine.require_real_time()
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     for address in {plan.external for plan in plans if plan.external}:
@@ -194,7 +214,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
 def _open_files(plan: Plan) -> int:
     """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
     and a namespace for each host, and Open vSwitch's two for each of its ports."""
-    connections = len(pairs(plan.workload.schedule))
+    connections = len(connections_of(plan.workload))
     ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
     return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
 
@@ -249,11 +269,14 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         folder.write("timeline.json", timeline.trace(
             outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s,
             instants(results.followed(outcome), outcome.started_s)))
+    if plan.classes and outcome.packets:
+        folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
     if outcome.recording:
         series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
+    write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
 

@@ -17,10 +17,11 @@ from controllers.external import ExternalController, start_relay
 from controllers.probes import ProbePlan, plan_probes
 from controllers.process import RUN_DIR, ControllerProcess, start_controller
 from controllers.routing import plan_tables
-from emulator import __version__, machine
+from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
+from emulator.delay.relay import Relay
 from emulator.errors import EmulatorError, Interrupted, MachineLacks, Unfinished
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
@@ -31,6 +32,8 @@ from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
 from emulator.replay import Replay, captures
+from emulator.report.setup import line as setup_line
+from emulator.runlog import compose
 
 
 CONTROLLER_PORT = 6653
@@ -45,11 +48,14 @@ class Session:
     def __init__(self, plan: Plan, progress: Progress, folder: Path, outside: int) -> None:
         self.plan, self.progress, self.folder, self._outside = plan, progress, folder, outside
         self.outcome = Outcome()
+        self.relay: Relay | None = None
+        self.broken_off = ""
+        self._logs: dict[str, str] = {}
 
     @contextmanager
     def fabric(self) -> Iterator[Fabric]:
         """A fabric that stands, whose switches hold their tables, and whose every path was proven."""
-        plan, began = self.plan, time.monotonic()
+        plan, began, kernel_bytes = self.plan, time.monotonic(), memory.kernel()
         graph = plan.graph
         self.progress.stage(f"building {len(graph.hosts)} hosts, {len(graph.switches)} switches, "
                             f"{len(graph.links)} links")
@@ -57,6 +63,8 @@ class Session:
         self.controller = self._controller()
         try:
             fabric = fabric_build.build(plan.fabric)
+            if plan.wire.delay_s:
+                self.relay = Relay(fabric.spec, fabric.ports)
             self.switches = self._switches(fabric)
             self.congestion_control = self._congestion_control(fabric)
             up = time.monotonic()
@@ -64,17 +72,23 @@ class Session:
             self.controller.wait_ready(READY_TIMEOUT_S)
             self.progress.stage("gate: a probe over every link")
             self._prove(fabric)
+            if plan.bit_error_rate:
+                self.switches.set_bit_error_rate(plan.bit_error_rate)
             self.progress.done()
-            self.update(setup=Setup(up - began, time.monotonic() - began), ports=fabric.ports,
+            self.update(setup=Setup(up - began, time.monotonic() - began, memory=self._memory(kernel_bytes)), ports=fabric.ports,
                          environment=self._environment(fabric))
             yield fabric
         finally:
             down = time.monotonic()
-            self.update(log=_tail(self.controller.log))
+            self._logs["the controller"] = _text(self.controller.log)
             if hasattr(self, "congestion_control"):
                 self.congestion_control.close()
             if hasattr(self, "switches"):
+                self._logs["the switches"] = self.switches.log_tail()
                 self.switches.stop()
+            if self.relay:
+                self._logs["the relay of --delay"] = self.relay.failure() or "It ran to the end."
+                self.relay.stop()
             self.controller.stop()
             if self.outcome.setup:
                 self.update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
@@ -84,7 +98,7 @@ class Session:
         if plan.external:
             return start_relay(plan.external, self._outside, RUN_DIR, CONTROLLER_PORT)
         return start_controller(plan.graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
-                                CONTROLLER_PORT)
+                                CONTROLLER_PORT, plan.wire.rate_bps)
 
     def _prove(self, fabric: Fabric) -> None:
         """Probes over every link; under a controller whose tables nobody knows between every two racks, and
@@ -105,9 +119,15 @@ class Session:
                     raise Unfinished(f"The controller at {experiment.routing.partition(':')[2]} had not made "
                                      f"all paths after {EXTERNAL_DEADLINE_S:g} s. {not_yet}") from None
 
+    def _memory(self, kernel_before: int) -> memory.Memory:
+        """What this run takes; of the kernel's memory, what came since the start."""
+        taken = memory.read()
+        return replace(taken, kernel=taken.kernel - kernel_before)
+
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":
-            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR)
+            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR,
+                              self.plan.classes)
         return openvswitch.start(fabric, CONTROLLER_PORT)
 
     def _congestion_control(self, fabric: Fabric) -> CongestionControl:
@@ -130,6 +150,12 @@ class Session:
                 "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
+    @property
+    def log(self) -> str:
+        """The text of log.txt."""
+        notes = (self.broken_off, self.outcome.switch_failure, *self.outcome.link_faults)
+        return compose(self.progress.stages, "\n".join(filter(None, notes)), self._logs)
+
     def update(self, **values: object) -> None:
         self.outcome = replace(self.outcome, **values)
 
@@ -140,9 +166,9 @@ def _probes(plan: ProbePlan) -> list[Probe]:
             for source, destination in plan.pairs for number in range(plan.ports)]
 
 
-def _tail(path: Path, limit: int = 20000) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")[-limit:]
+        return path.read_text(errors="replace")
     except FileNotFoundError:
         return ""
 
@@ -162,8 +188,10 @@ def command_line(plan: Plan, progress: Progress, folder: Path, outside: int) -> 
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
               flush=True)
+        s = session.outcome.setup
+        print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
         with captures(session, fabric):
-            run_command_line(open_network(fabric))
+            run_command_line(open_network(fabric), switches=session.switches)
 
     return _guarded(Session(plan, progress, folder, outside), interact)
 
@@ -173,7 +201,10 @@ def _guarded(session: Session, act: Callable[[Session, Fabric], None]) -> Outcom
         with session.fabric() as fabric:
             act(session, fabric)
     except EmulatorError as error:
+        session.broken_off = str(error)
+        session.update(log=session.log, error=(error.exit_status, str(error)),
+                       interrupted=isinstance(error, Interrupted))
         session.progress.done()
-        session.outcome = replace(session.outcome, error=(error.exit_status, str(error)),
-                                  interrupted=isinstance(error, Interrupted))
+    else:
+        session.update(log=session.log)
     return session.outcome

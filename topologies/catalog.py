@@ -39,11 +39,12 @@ TOPOLOGIES: Mapping[str, Topology] = {
         "fat-tree:k=4", "k-ary fat-tree (SIGCOMM'08), k even from 2 to 16: k^3/4 hosts, 5k^2/4 switches",
         "topologies.fat_tree", "FatTree", {"k": whole(2, 16)}),
     "leaf-spine": Topology(
-        "leaf-spine:leaves=4,spines=4,hosts=4,oversubscription=1",
-        "two tiers, hosts on each leaf; uplink rate = hosts * rate / (spines * oversubscription)",
+        "leaf-spine:leaves=4,spines=4,hosts=4,oversubscription=1,slow=0,slow_factor=0.25",
+        "two tiers, hosts on each leaf; uplink rate = hosts * rate / (spines * oversubscription); "
+        "leaf 1's first `slow` uplinks at slow_factor of that",
         "topologies.leaf_spine", "LeafSpine",
         {"leaves": whole(2, 255), "spines": whole(1, 128), "hosts": whole(1, 250),
-         "oversubscription": _positive}),
+         "oversubscription": _positive, "slow": whole(0, 128), "slow_factor": _positive}),
     "star": Topology("star:hosts=16", "hosts on one switch, 2 to 1000",
                      "topologies.star", "Star", {"hosts": whole(2, 1000)}),
     "clos3": Topology(
@@ -58,11 +59,18 @@ TOPOLOGIES: Mapping[str, Topology] = {
         "dragonfly (ISCA'08): g groups of a routers with p hosts and h global links each, minimal paths",
         "topologies.dragonfly", "Dragonfly",
         {"p": whole(1, 250), "a": whole(1, 64), "h": whole(1, 64), "g": whole(2, 250)}),
+    "random-regular": Topology(
+        "random-regular:switches=8,degree=3,hosts=2,seed=1",
+        "switches wired at random, each to `degree` others (Jellyfish, NSDI'12); hosts on each; connected",
+        "topologies.random_regular", "RandomRegular",
+        {"switches": whole(3, 250), "degree": whole(2, 64), "hosts": whole(1, 250), "seed": whole(0, 2**31)}),
 }
 FILE_SPEC = "FILE.py:Class"
 FILE_ABOUT = "a Mininet Topo class of your own; FILE.py:Class:key=value,… passes parameters to its build()"
 TOPO_SPEC = "FILE.topo"
-TOPO_ABOUT = "a topology file of htsim: wiring and ratios of speeds (its rates and latencies are not applied)"
+TOPO_ABOUT = "a topology file of htsim: wiring and ratios of speeds; its latencies are named, not applied"
+HPCC_SPEC = "hpcc:FILE"
+HPCC_ABOUT = "a topology file of HPCC's ns-3: wiring and ratios of speeds; delays and errors are not applied"
 
 
 def resolve_topology(text: str) -> Graph:
@@ -73,14 +81,17 @@ def resolve_topology(text: str) -> Graph:
     _need_mininet()
     from topologies.from_file import graph_from_file, is_file_spec
     from topologies.from_mininet import graph_from_topo
+    from topologies.hpcc_topo import read_hpcc_topo
     from topologies.htsim_topo import read_topo
     if is_file_spec(text):
         return graph_from_file(text)
     if text.endswith(".topo"):
         return read_topo(Path(text)).graph
+    if text.startswith("hpcc:"):
+        return read_hpcc_topo(text.removeprefix("hpcc:")).graph
     spec = parse_spec(text, "the topology")
     if spec.name not in TOPOLOGIES:
-        known = [*TOPOLOGIES, FILE_SPEC, TOPO_SPEC]
+        known = [*TOPOLOGIES, FILE_SPEC, TOPO_SPEC, HPCC_SPEC]
         raise BadInput(f'there is no topology "{spec.name}"{nearest(spec.name, known)}.')
     entry = TOPOLOGIES[spec.name]
     spec = Spec(spec.name, {**parse_spec(entry.spec, "the topology").params, **spec.params})

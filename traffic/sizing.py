@@ -50,8 +50,8 @@ def collective_bytes(build: Callable[[int, int], Workload], ranks: int, slices: 
     return max(least, round(size_bytes / ranks) * ranks)
 
 
-def pattern_bytes(pairs: Pairs, setting: Setting) -> int:
-    """Bytes of each flow with which the busiest host link is busy for GOAL_S.
+def pattern_bytes(pairs: Pairs, setting: Setting, goal_s: float = GOAL_S) -> int:
+    """Bytes of each flow with which the busiest host link is busy for goal_s.
 
     Links inside the fabric are left out, so that a pattern has the same size on every fabric.
     """
@@ -64,7 +64,7 @@ def pattern_bytes(pairs: Pairs, setting: Setting) -> int:
     frames, acks = wire.frame_bytes / wire.payload_bytes, wire.ack_bytes_per_byte
     busiest = max(max(out.get(host, 0) * frames + into.get(host, 0) * acks,
                       into.get(host, 0) * frames + out.get(host, 0) * acks) for host in {**out, **into})
-    return max(1, int(GOAL_S * setting.rate_bps / 8 / busiest))
+    return max(1, int(goal_s * setting.rate_bps / 8 / busiest))
 
 
 @dataclass(frozen=True)

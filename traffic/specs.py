@@ -5,17 +5,21 @@ from dataclasses import replace
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec
-from traffic import patterns
+from topologies.graph import Graph
+from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
-from traffic.collective_specs import ALGORITHMS, barrier, collective
+from traffic.collective_specs import ALGORITHMS, barrier, collective, servers_of
+from traffic.file_specs import file_spec, file_workload
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
-from traffic.importers.htsim import read_cm
-from traffic.importers.htsim_flows import cm_workload
+from traffic.llm.files import read_job
+from traffic.llm.specs import llm
+from traffic.offered import loads, sized, traffic_classes
 from traffic.placement import place
 from traffic.schedule import Workload
 from traffic.setting import Setting, count, duration, size, values
-from traffic.sizing import Figures, job, pattern_bytes, slices_for
+from traffic.sizing import GOAL_S, Figures, job, pattern_bytes, slices_for
+from traffic.sweep import is_sweep, sweep
 
 
 def resolve_workload(text: str, setting: Setting) -> Workload:
@@ -28,7 +32,8 @@ def resolve_workload(text: str, setting: Setting) -> Workload:
         raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
                        "more than zero.")
     workload = _resolve(text.strip(), setting)
-    check_schedule(workload.schedule, setting.hosts)
+    for part in workload.parts:
+        check_schedule(part.workload.schedule, setting.hosts)
     return replace(workload, name=text.strip())
 
 
@@ -36,21 +41,38 @@ def _resolve(text: str, setting: Setting) -> Workload:
     name, _, rest = text.partition(":")
     if name == "hedera":
         return _hedera(rest, setting)
-    if text.endswith(".cm"):
-        return cm_workload(read_cm(text), setting.hosts, setting.dilation, setting.byte_scale)
+    if (file := file_spec(text)) is not None:
+        return file_workload(file, setting)
     if name == "pattern":
         # the one key that needs no value
         rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
                         for item in rest.split(","))
-        return _pattern(parse_spec(f"{name}:{rest}", "workload"), setting)
-    spec = parse_spec(text, "workload")
+        return _pattern(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
+    if name in ("job", text) and text.startswith(("job:", "job ")):
+        return _spec(read_job(text[len("job "):].strip()), setting)
+    return _spec(parse_spec(text, "workload"), setting)
+
+
+def _spec(spec: Spec, setting: Setting) -> Workload:
     if spec.name in ALGORITHMS:
-        return collective(spec, setting)
+        return sweep(spec, lambda one: _noted(one, setting)) if is_sweep(spec) else _noted(spec, setting)
     if spec.name == "barrier":
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
+    if spec.name == "llm":
+        return llm(spec, setting)
     raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
+
+
+def _noted(spec: Spec, setting: Setting) -> Workload:
+    """A collective, and where its bytes go in its notes: between racks, to servers."""
+    workload = collective(spec, setting)
+    sentence = crossrack.note(workload, setting.graph)
+    if spec.name == "parameterserver":
+        ranks = len(workload.placement)
+        sentence = crossrack.server_note(ranks, servers_of(spec.params, ranks))
+    return replace(workload, notes=(*workload.notes, sentence)) if sentence else workload
 
 
 def _job(spec: Spec, setting: Setting) -> Workload:
@@ -69,7 +91,7 @@ def _job(spec: Spec, setting: Setting) -> Workload:
     replicas = (v["replicas"] or max(1, setting.hosts // stages)) if is_training else 1
     if stages * replicas < 2:
         raise BadInput(f"{what}: one rank has nobody to send to; give it more stages or replicas.")
-    placement = place(v["placement"], stages * replicas, setting.hosts, setting.seed)
+    placement = place(v["placement"], stages * replicas, setting.graph.hosts, setting.seed)
     figures = Figures(v["activation"], v.get("gradient"), v["forward"], v["backward"])
     filled = job(stages, replicas, v["microbatches"], figures, is_training, placement, setting)
     slices = v.get("slices") or slices_for(filled.gradient_bytes // replicas // v["channels"], 4, setting)
@@ -79,14 +101,17 @@ def _job(spec: Spec, setting: Setting) -> Workload:
 
 def _pattern(spec: Spec, setting: Setting) -> Workload:
     what, hosts = "workload pattern", setting.hosts
-    kinds = ("stride", "pair", "incast", "random-bijection")
+    kinds = ("stride", "pair", "incast", "random-bijection", "staggered")
     v = values(spec, {
         "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
-        "random-bijection": _yes, "bytes": size(f"{what}: bytes", setting),
-        "flows": count(f"{what}: flows", 1, 1024)}, {"flows": 1, "warmup": 0})
+        "random-bijection": _yes, "staggered": _staggered, "bytes": size(f"{what}: bytes", setting),
+        "flows": count(f"{what}: flows", 1, 1024), "time": duration(f"{what}: time", setting),
+        "class": traffic_classes(setting), "load": loads}, {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
     given = [kind for kind in kinds if v[kind] is not None]
     if len(given) != 1:
-        raise BadInput(f'{what} "{spec}" must name one of {", ".join(kinds)}, not {len(given)}.')
+        found = " and ".join(given) or "none"
+        raise BadInput(f'{what} "{spec}" must name one of {", ".join(kinds)}, not {found}; for example '
+                       "pattern:stride=1.")
     kind = given[0]
     if kind == "stride":
         pairs = patterns.stride(hosts, v["stride"])
@@ -94,10 +119,14 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         pairs = patterns.pair(hosts, *v["pair"])
     elif kind == "incast":
         pairs = patterns.incast(hosts, v["incast"])
+    elif kind == "staggered":
+        pairs = patterns.staggered(*_places(setting.graph), *v["staggered"], setting.seed)
     else:
         pairs = patterns.random_bijection(hosts, setting.seed)
-    size_bytes = v["bytes"] or pattern_bytes(pairs, setting)
-    schedule, placement = patterns.flows(kind, pairs, [size_bytes] * len(pairs), v["flows"])
+    if v["bytes"] and v["time"]:
+        raise BadInput(f'{what} "{spec}": bytes and time both say how much is sent; give one of them.')
+    sizes, paces = sized(pairs, v["load"], v["bytes"], v["time"] or GOAL_S, setting)
+    schedule, placement = patterns.flows(kind, pairs, sizes, v["flows"], None, v["class"], paces)
     return Workload(spec.name, schedule, placement, v["iterations"], v["warmup"])
 
 
@@ -106,6 +135,22 @@ def _pair(text: str) -> tuple[int, int]:
     if not (dash and source.isdecimal() and destination.isdecimal()):
         raise BadInput(f'workload pattern: pair "{text}" is not two host numbers from 0, such as 0-2.')
     return int(source), int(destination)
+
+
+def _staggered(text: str) -> tuple[float, float]:
+    edge, dash, pod = text.partition("-")
+    try:
+        return float(edge), float(pod if dash else "")
+    except ValueError:
+        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and of '
+                       f"the same pod, such as 0.2-0.3.") from None
+
+
+def _places(graph: Graph) -> tuple[list[str], list[object]]:
+    """The rack and the pod of each host; a switch of no pod is a pod of its own."""
+    racks = [host.rack for host in graph.hosts]
+    pods = [graph.switch[rack].pod if graph.switch[rack].pod >= 0 else rack for rack in racks]
+    return racks, pods
 
 
 def _yes(text: str) -> bool:

@@ -77,20 +77,20 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
-def source_ports(keys: Sequence[ConnectionKey], seed: int) -> list[int]:
+def source_ports(keys: Sequence[ConnectionKey], seed: int, hosts: Sequence[object]) -> list[int]:
     """A source port for each connection: a hash of seed, ranks and channel, so the same seed gives the same
     paths, with classes of service or without.
 
-    Ports of one source rank are distinct.
+    `hosts[r]` is what rank r stands on: ports of one host are distinct, however many ranks it carries.
     """
-    used: set[tuple[int, int]] = set()
+    used: set[tuple[object, int]] = set()
     ports = []
     for key in keys:
         digest = hashlib.blake2b(repr((seed, key.src, key.dst, key.channel)).encode(), digest_size=8).digest()
         index = int.from_bytes(digest, "big")
-        while (key.src, port := SOURCE_PORTS[index % len(SOURCE_PORTS)]) in used:
+        while (hosts[key.src], port := SOURCE_PORTS[index % len(SOURCE_PORTS)]) in used:
             index += 1
-        used.add((key.src, port))
+        used.add((hosts[key.src], port))
         ports.append(port)
     return ports
 
@@ -107,6 +107,17 @@ def parse_tcp_info(raw: bytes) -> TcpInfo:
         dsack_dups=struct.unpack_from("=I", raw, 216)[0], reord_seen=struct.unpack_from("=I", raw, 220)[0])
 
 
+def mark(end: socket.socket, dscp: int) -> None:
+    """Have all packets of this socket carry a DSCP; raises EmulatorError where the socket does not keep it.
+
+    The two bits below it are ECN's (RFC 3168) and stay TCP's own.
+    """
+    end.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+    kept = end.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) >> 2
+    if kept != dscp:
+        raise EmulatorError(f"a socket carries DSCP {kept} although {dscp} was asked for.")
+
+
 class Cores:
     """Spreads connections over the cores that this process may use.
 
@@ -121,9 +132,9 @@ class Cores:
         self.here = -1
 
     def divide(self, sources: Sequence[int]) -> list[int]:
-        """A home for each connection: neighbouring source ranks together, equal shares of ranks a core."""
-        ranks = sorted(set(sources))
-        share = {rank: self._usable[place * len(self._usable) // len(ranks)] for place, rank in enumerate(ranks)}
+        """A home for each connection: neighbouring source hosts together, equal shares of hosts a core."""
+        hosts = sorted(set(sources))
+        share = {host: self._usable[place * len(self._usable) // len(hosts)] for place, host in enumerate(hosts)}
         return [share[source] for source in sources]
 
     def go(self, core: int) -> None:
@@ -142,7 +153,10 @@ class TcpTransport:
     """Linux TCP. `congestion_control` is set on each socket and read back; another one is an error."""
 
     def __init__(self, endpoints: Sequence[Endpoint], congestion_control: str, seed: int,
-                 entered: Callable[[str], AbstractContextManager[None]]) -> None:
+                 entered: Callable[[str], AbstractContextManager[None]],
+                 dscp_of: Callable[[str], int] = lambda traffic_class: 0) -> None:
+        """dscp_of: the DSCP of what a traffic class sends; its acknowledgements carry it too."""
+        self._dscp_of = dscp_of
         self._endpoints = endpoints
         self._algorithm = congestion_control
         self._seed = seed
@@ -185,27 +199,31 @@ class TcpTransport:
 
     def open(self, keys: Sequence[ConnectionKey], deadline_s: float = 30.0) -> None:
         """Connect all of them at once; raises Unfinished with the pairs that did not within the deadline."""
-        listening: dict[int, socket.socket] = {}
+        listening: dict[Endpoint, socket.socket] = {}
         for rank in sorted({key.dst for key in keys}):
-            listener = self._socket(rank)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             address = self._endpoints[rank]
-            listener.bind((address.ip, LISTEN_PORT if address.netns else 0))
-            listener.listen(1024)
-            listening[rank] = listener
+            if address not in listening:  # ranks of several jobs may share a host
+                listener = listening[address] = self._socket(rank)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((address.ip, LISTEN_PORT if address.netns else 0))
+                listener.listen(1024)
         self._listeners = list(listening.values())
-        self._ports = source_ports(keys, self._seed)
+        self._ports = source_ports(keys, self._seed, self._endpoints)
         self._written = [0] * len(keys)
-        self._home = self._cores.divide([key.src for key in keys])
+        # by host: the ranks of jobs that follow one another on the same hosts would each take one core
+        place = {endpoint: number for number, endpoint in enumerate(dict.fromkeys(self._endpoints))}
+        self._home = self._cores.divide([place[self._endpoints[key.src]] for key in keys])
         expected: dict[tuple[str, int], int] = {}
         for number, key in enumerate(keys):
             out = self._socket(key.src)
             source = self._endpoints[key.src]
             if source.netns:
                 out.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            mark(out, self._dscp_of(key.traffic_class))
             out.bind((source.ip, self._ports[number] if source.netns else 0))
             self._ports[number] = out.getsockname()[1]
-            status = out.connect_ex((self._endpoints[key.dst].ip, listening[key.dst].getsockname()[1]))
+            listener = listening[self._endpoints[key.dst]]
+            status = out.connect_ex((self._endpoints[key.dst].ip, listener.getsockname()[1]))
             if status not in (0, errno.EINPROGRESS):
                 raise EmulatorError(f"rank {key.src} cannot connect to rank {key.dst}: {errno.errorcode[status]}.")
             self._out.append(out)
@@ -242,6 +260,8 @@ class TcpTransport:
                 accepted.close()
             raise Unfinished(f"connections of ranks {pairs}{more} did not open within {deadline_s:.0f} s.")
         self._in = [arrived[n] for n in range(len(keys))]
+        for key, accepted in zip(keys, self._in):
+            mark(accepted, self._dscp_of(key.traffic_class))
 
     def write(self, connection: int, data: memoryview) -> int:
         self._cores.go(self._home[connection])

@@ -14,19 +14,19 @@ from functools import cached_property
 import numpy as np
 
 from emulator.asic import layout
+from emulator.asic.biterrors import check_bit_errors
 from emulator.asic.build import object_path
 from emulator.asic.gate import KICK, Gate
 from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
                                    tc_hook, test_run)
 from emulator.asic.queueing import Queueing, limits
-from emulator.errors import BadInput, EmulatorError, MachineLacks
+from emulator.errors import EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES
 
 SAMPLE_GAP_NS = 250_000  # depth over time at no more than 4 kHz a queue
 _SAMPLES = 1 << 18  # of all queues together, between two reads; 4 MB
 _PROBE_FRAME = bytes(64)
-_MAX_LOSS = 0.2  # of one full frame; above, the programs' second-order formula is off by more than 1 %
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,8 @@ class Chip:
         `received` strikes after the packet used the link, `sent` before it is queued, so for a link
         between two switches set `received` at each end and leave `sent` to links to hosts.
         """
-        bits = 8 * int(self.ports[ifindex]["largest_frame"])
         for rate in (received, sent):
-            if not 0 <= rate * bits <= _MAX_LOSS:
-                raise BadInput(f"A bit error rate of {rate:g} loses {rate * bits:.0%} of full packets; "
-                               f"give at most {_MAX_LOSS / bits:.2g} here.")
+            check_bit_errors(rate, int(self.ports[ifindex]["largest_frame"]))
         self.ports[ifindex]["loss_in_q48"] = round(received * 8 * 2**48)
         self.ports[ifindex]["loss_out_q48"] = round(sent * 8 * 2**48)
 
@@ -126,15 +123,18 @@ class Chip:
             self._gate.pause(ifindex, traffic_class, int(port["limit_bytes"][traffic_class]),
                              int(port["largest_frame"]))
 
-    def resume(self, ifindex: int, traffic_class: int) -> None:
-        """Let a paused class send again; no-op if it is not paused."""
+    def resume(self, ifindex: int, traffic_class: int) -> bool:
+        """Let a paused class send again; no-op if it is not paused. True where that took a KICK frame."""
+        kicked = False
         port, bit = self.ports[ifindex], 1 << traffic_class
         if int(port["paused"]) & bit:
             self.observe(ifindex)
             self._gate.resume(ifindex, traffic_class, int(port["limit_bytes"][traffic_class]))
             if self.queue(ifindex, traffic_class)["held_packets"]:
                 self.emit(ifindex, KICK, traffic_class)
+                kicked = True
             port["paused"] &= ~np.uint32(bit)
+        return kicked
 
     @cached_property
     def _gate(self) -> Gate:
@@ -176,6 +176,7 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
     settings["ports"], settings["samples"], settings["sample_gap_ns"] = count, _SAMPLES, SAMPLE_GAP_NS
     n, cpus = len(switches), os.sysconf("SC_NPROCESSORS_CONF")
     settings["rule_counts"], settings["bucket_counts"] = n * sizes.rules, n * sizes.buckets
+    settings["crossings"] = queueing.pausable
     constant = settings.tobytes()
     forward = open_object(object_path("forward"), settings=constant, max_entries={
         "ports": count, "drops": count, "switches": n, "flowlets": n * layout.FLOWLET_SLOTS,
@@ -185,9 +186,10 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
     objects, maps = [forward], {name: forward.map(name) for name in (
         "ports", "drops", "switches", "groups", "rule_counts", "bucket_counts", "rules", "packet_ins")}
     queue = open_object(object_path("queue"), settings=constant, reuse=maps, max_entries={
-        "queues": count * classes, "samples": _SAMPLES})
+        "queues": count * classes, "samples": _SAMPLES,
+        "crossings": count * layout.MAX_CLASSES * layout.INGRESS_PORTS if queueing.pausable else 1})
     objects.append(queue)
-    maps |= {name: queue.map(name) for name in ("queues", "samples", "sample_head")}
+    maps |= {name: queue.map(name) for name in ("queues", "samples", "sample_head", "crossings")}
     if telemetry:
         watch = open_object(object_path("telemetry"), settings=constant, reuse=maps,
                             max_entries={"departures": count})

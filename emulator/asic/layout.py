@@ -15,6 +15,7 @@ FLOWLET_SLOTS = 4096
 SOJOURN_BINS = 416
 GAP_BINS = 128
 NO_QUEUE = 0xFF
+INGRESS_PORTS = 64
 QUEUE_CHOSEN = 0x40000000
 KICK_ETHERTYPE = 0x88B5
 
@@ -24,7 +25,7 @@ SET_ETH_DST, SET_ETH_SRC, TO_CONTROLLER = 1, 2, 4
 
 SETTINGS = np.dtype([("classes", "<u4"), ("telemetry", "<u4"), ("netns", "<u4"), ("ports", "<u4"),
                      ("samples", "<u4"), ("sample_gap_ns", "<u4"), ("rule_counts", "<u4"),
-                     ("bucket_counts", "<u4")])
+                     ("bucket_counts", "<u4"), ("crossings", "<u4")])
 PORT = np.dtype([
     ("dev", "<u8"), ("leaf", "<u8", MAX_CLASSES), ("loss_in_q48", "<u8"), ("loss_out_q48", "<u8"),
     ("bytes_per_ns_q32", "<u8"), ("ns_per_byte_q16", "<u8"), ("avoided_ns", "<u8"),
@@ -53,6 +54,6 @@ SWITCH = np.dtype([("generation", "<u4"), ("pad", "<u4"), ("table", TABLE, 2)])
 BUCKET = np.dtype([("port", "<u4"), ("watch", "<u4"), ("weight", "<u4"), ("counter", "<u4"),
                    ("set_eth_dst", "u1"), ("queue", "u1"), ("eth_dst", "u1", 6)])
 GROUP = np.dtype([("seed", "<u8"), ("gap_ns", "<u8"), ("buckets", "<u4"), ("slots", "<u4"),
-                  ("mode", "<u4"), ("next", "<u4"), ("bucket", BUCKET, MAX_BUCKETS),
+                  ("mode", "<u4"), ("pad", "<u4"), ("bucket", BUCKET, MAX_BUCKETS),
                   ("slot", "u1", GROUP_SLOTS)])
 COUNT = np.dtype([("packets", "<u8"), ("bytes", "<u8")])

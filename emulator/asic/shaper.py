@@ -19,11 +19,10 @@ from dataclasses import replace
 from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput
 from emulator.fabric import rtnl
-from emulator.fabric.link import (CLASS, H_ROOT, LEAF, ROOT, Shape, htb_root, leaf, read_class, read_kind,
+from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_root, leaf, read_class, read_kind,
                                   shape)
 from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
 
-PARENT = 0x10100  # class 1:100, the port's rate where there are eight classes
 _OWN_SHARE = 1000  # a child's own rate is 1/1000 of the port's
 _MAX_QUANTUM = 200_000  # above, HTB warns
 _TCA_KIND, _TCA_OPTIONS = 1, 2
@@ -43,7 +42,8 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     Raises BadInput for a rate or limit that cannot be shaped.
     """
     port = shape(rate_bps, mtu, limit_bytes)
-    messages = [rtnl.qdisc(ifindex, ROOT, H_ROOT, htb_root())]
+    # only a packet that no program has classified needs the default: it goes where DSCP 0 goes
+    messages = [rtnl.qdisc(ifindex, ROOT, H_ROOT, htb_root(CLASS + queueing.class_of_dscp[0]))]
     if len(queueing.classes) == 1:
         messages.append(rtnl.traffic_class(ifindex, CLASS, ROOT, _class(port, port.rate_bytes_per_s, 0)))
     else:
@@ -59,8 +59,8 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     return messages
 
 
-def rate_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
-    """What gives a port that stands another rate; its queues stay as they are, with what waits in them."""
+def class_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
+    """What gives a port that stands another rate or other weights; its queues stay, with what waits in them."""
     port = shape(rate_bps, mtu, limit_bytes)
     whole = _class(port, port.rate_bytes_per_s, 0)
     if len(queueing.classes) == 1:
@@ -136,14 +136,20 @@ def port_faults(netlink: Netlink, found: Qdiscs, name: str, ifindex: int, rate_b
     classes = {handle: body for body in netlink.dump(rtnl.GET_CLASS, rtnl.TC.pack(0, ifindex, 0, 0, 0))
                if (handle := rtnl.TC.unpack_from(body)[2]) >> 16 == ROOT >> 16}  # a TBF has a class too
     whole = CLASS if len(queueing.classes) == 1 else PARENT
-    expected = {CLASS + number for number in range(len(queueing.classes))} | {whole}
-    if set(classes) != expected:
-        return [f"{name} has {len(classes)} HTB classes instead of {len(expected)}."]
+    handles = {CLASS + number for number in range(len(queueing.classes))} | {whole}
+    if set(classes) != handles:
+        return [f"{name} has {len(classes)} HTB classes instead of {len(handles)}."]
     faults = []
     for real in read_class(classes[whole], rtnl.TC.size, port.limit_bytes):
         if real != port:
             faults.append(f"{name} has {real} instead of {port}.")
             break
+    if len(queueing.classes) > 1:
+        for number, expected in enumerate(service(queueing, port.quantum_bytes)):
+            found_service = _read_service(classes[CLASS + number])
+            if found_service != expected:
+                faults.append(f"Class {number} of {name} is served with quantum and priority {found_service} "
+                              f"instead of {expected}.")
     for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
         kind, handle, body = qdiscs.get(CLASS + number, ("nothing", 0, b""))
         if kind != ("tbf" if queueing.pausable else "bfifo") or handle != LEAF + (number << 16):
@@ -152,6 +158,13 @@ def port_faults(netlink: Netlink, found: Qdiscs, name: str, ifindex: int, rate_b
             faults.append(f"The queue of class {number} of {name} holds {_read_limit(kind, body)} bytes "
                           f"instead of {limit}.")
     return faults
+
+
+def _read_service(body: bytes) -> tuple[int, int]:
+    """(quantum in bytes, prio) of an HTB class: struct tc_htb_opt, include/uapi/linux/pkt_sched.h."""
+    parms = attributes(attributes(body, rtnl.TC.size)[_TCA_OPTIONS])[_HTB_PARMS]
+    quantum, _, prio = struct.unpack_from("=3I", parms, 2 * _RATESPEC.size + 8)
+    return quantum, prio
 
 
 def _read_limit(kind: str, body: bytes) -> int:

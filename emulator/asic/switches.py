@@ -5,7 +5,7 @@ The counterpart of emulator/fabric/ovs.py; `emulator.session` uses either throug
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from controllers.external import external_address
@@ -14,24 +14,36 @@ from controllers.tables import Group
 from controllers.walk import TCP, UDP, Forwarding, Packet
 from emulator.asic.agentprocess import AgentProcess, start_agent
 from emulator.asic.assemble import assemble, faults, sites
+from emulator.asic.biterrors import BIT_ERROR, lost_packets, set_everywhere
 from emulator.asic.chip import Chip, PortSite, SwitchSite, open_chip
 from emulator.asic.datapath import BpfDatapath
 from emulator.asic.hashing import Flow, group_seed, hashed_member
+from emulator.asic.hosts import host_faults, reweigh_hosts, send, shape_hosts
 from emulator.asic.layout import CAUSES
 from emulator.asic.queueing import Queueing
+from emulator.asic.pauserprocess import Pauser, start_pauser
 from emulator.asic.recorder import Recorder
-from emulator.errors import EmulatorError
+from emulator.asic.shaper import class_messages
+from emulator.classes import ClassTable
+from emulator.errors import BadInput, EmulatorError
 from emulator.fabric.build import Fabric
+from emulator.fabric.spec import ETHERNET_BYTES
 from emulator.fabric.switches import openflow_target
 from emulator.fabric.verify import verify_links, wait_until_verified
 
-_NO_LOSS = ("kick", "packet_ins_lost")  # frames of our own; copies to the controller
+LOG_LINES = 200
+# frames of our own; copies to the controller; what `--loss` asked for, which bit_errors tells
+_NO_LOSS = ("kick", "packet_ins_lost", BIT_ERROR)
 
 
 class BpfSwitches:
     """All `bpf` switches of `fabric`, forwarding under the controller at the agent's other end."""
 
-    def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str) -> None:
+    def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str,
+                 classes: ClassTable | None = None) -> None:
+        """classes: the table that `queueing` came from."""
+        self.classes = classes
+        self._pauser: Pauser | None = None
         self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
         ours = external_address(routing) is None
@@ -64,24 +76,66 @@ class BpfSwitches:
         return {f"refused by bpf switches: {cause}": int(total)
                 for cause, total in zip(CAUSES, totals, strict=True) if cause not in _NO_LOSS}
 
+    def set_bit_error_rate(self, rate: float) -> None:
+        """Lose packets of every link, both ways, as if each bit flipped with this chance."""
+        set_everywhere(self.chip, self.fabric, rate)
+
+    def bit_errors(self) -> dict[str, int]:
+        """Switch port -> packets of its link lost to bit errors since the start."""
+        return lost_packets(self.chip)
+
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
-        return verify_links(self.fabric) + faults(self.fabric, self.queueing)
+        of_hosts = [] if self.fabric.spec.plain_hosts else host_faults(self.fabric, self.queueing)
+        return verify_links(self.fabric) + faults(self.fabric, self.queueing) + of_hosts
+
+    def change_class(self, name: str, weight: int) -> None:
+        """Give a class another weight on every port of the fabric, while traffic runs.
+
+        Raises BadInput where there is no such class or weight.
+        """
+        if self.classes is None:
+            raise BadInput("This fabric has no classes; start it with --classes default.")
+        spec = self.fabric.spec
+        table = self.classes.with_weight(name, weight)
+        number, before = table.number(name), self.queueing.classes
+        changed = replace(self.queueing, classes=(*before[:number], replace(before[number], weight=weight),
+                                                  *before[number + 1:]))
+        for port in self.fabric.switch_ports:
+            send(class_messages(port.ifindex, port.rate_bps, port.limit_bytes, spec.mtu, changed), port.name)
+        reweigh_hosts(self.fabric, changed)
+        self.classes, self.queueing = table, changed
+
+    def class_counts(self) -> list[tuple[int, int]]:
+        """(bytes sent, packets dropped) of each class over all switch ports, by the kernel's count now."""
+        for ifindex in self.chip.site:
+            self.chip.observe(ifindex)
+        queues = [self.chip.queue(ifindex, number) for number in range(self.chip.classes) for ifindex in self.chip.site]
+        ports = len(self.chip.site)
+        return [(sum(int(q["sent_bytes"]) for q in queues[at:at + ports]),
+                 sum(int(q["dropped_packets"]) for q in queues[at:at + ports]))
+                for at in range(0, len(queues), ports)]
 
     def record(self) -> Recorder:
         """Start recording every queue, packet by packet."""
-        return Recorder(self.chip)
+        return Recorder(self.chip, self._pauser)
+
+    def watch(self, pauser: Pauser) -> None:
+        """Let `pauser` keep lossless classes from overflowing, to the end of the switches."""
+        self._pauser = pauser
 
     def failure(self) -> str | None:
-        """None while the agent lives, else a sentence."""
-        return self._agent.failure()
+        """None while the agent and the pauser live, else a sentence."""
+        return self._agent.failure() or (self._pauser.failure() if self._pauser else None)
 
     def log_tail(self) -> str:
         """The end of the agent's log."""
-        return self._agent.tail()
+        return self._agent.tail(LOG_LINES)
 
     def stop(self) -> None:
         """End the agent and let go of the programs; the ports keep them until the sandbox ends."""
+        if self._pauser:
+            self._pauser.stop()
         self._agent.stop()
         self.chip.close()
 
@@ -102,18 +156,26 @@ def _choose(group: Group, packet: Packet) -> int:
     return member
 
 
-def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int, run_dir: Path) -> BpfSwitches:
+def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int, run_dir: Path,
+          classes: ClassTable | None = None) -> BpfSwitches:
     """Programs on all switch ports of a built fabric, and an agent that connects them to the controller.
 
     Raises BadInput for queues that cannot be, MachineLacks where the kernel refuses the programs.
     """
+    frame = fabric.spec.mtu + ETHERNET_BYTES
     chip = assemble(fabric, queueing)
+    if not fabric.spec.plain_hosts:
+        shape_hosts(fabric, queueing)
     wait_until_verified(fabric)
     argument = {"handles": chip.handles, "switches": [_as_json(site) for site in sites(fabric)]}
     listen = {switch.dpid: openflow_target(fabric.spec, switch.name) for switch in fabric.spec.graph.switches}
     agent = start_agent("emulator.asic.switches:open_datapath", argument, ("127.0.0.1", controller_port),
                         listen, run_dir)
-    return BpfSwitches(fabric, chip, queueing, agent, routing)
+    made = BpfSwitches(fabric, chip, queueing, agent, routing, classes)
+    if queueing.pausable:
+        made.watch(start_pauser(fabric, queueing, classes.pause_thresholds(
+            fabric.spec.graph, fabric.spec.rate_bps, fabric.spec.buffer_bytes, frame), argument, run_dir))
+    return made
 
 
 def open_datapath(argument: dict) -> BpfDatapath:

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from controllers.network import links_of
 from emulator import netns
-from emulator.asic.shaper import rate_messages
+from emulator.asic.shaper import class_messages
 from emulator.asic.switches import BpfSwitches
 from emulator.errors import EmulatorError
 from emulator.events.spec import Event
@@ -60,7 +60,7 @@ class Acts:
         """Take links or a switch down, or bring them up; the switch ports that changed.
 
         A host's own end stays up, as with a pulled cable: going down, it would forget its route and its
-        neighbour. A switch that is down has its ports down, and its neighbours lose their carrier.
+        neighbour. A switch that is down takes both ends of all its links along.
         """
         ports = self.ports_of(event)
         if event.kind == "switch":
@@ -69,7 +69,8 @@ class Acts:
             _set(self._links_down, {port.link for port in ports}, not event.up)
         changed = []
         for port in ports:
-            up = port.link not in self._links_down and port.node not in self._switches_down
+            ends = {port.node, self.fabric.port[port.peer].node}
+            up = port.link not in self._links_down and not ends & self._switches_down
             if port.netns is None and up == (port.name in self._down):
                 changed.append((port, up))
         self._send([rtnl.link_state(port.ifindex, up) for port, up in changed], event)
@@ -95,7 +96,7 @@ class Acts:
     def _rate(self, port: Port, rate_bps: float) -> list[Message]:
         mtu = self.fabric.spec.mtu
         if self._queueing and port.netns is None:
-            return rate_messages(port.ifindex, rate_bps, port.limit_bytes, mtu, self._queueing)
+            return class_messages(port.ifindex, rate_bps, port.limit_bytes, mtu, self._queueing)
         made = shaping.shape(rate_bps, mtu, port.limit_bytes)
         return [rtnl.changed_class(port.ifindex, shaping.CLASS, shaping.ROOT, shaping.htb_class(made))]
 

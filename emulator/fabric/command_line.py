@@ -9,7 +9,9 @@ from mininet.log import error, lg, output
 
 from emulator import machine
 from emulator.errors import EmulatorError
+from emulator.fabric.class_command import classes_command
 from emulator.fabric.mininet_api import Network
+from emulator.fabric.switches import Switches
 
 
 class CommandLine(CLI):
@@ -18,7 +20,8 @@ class CommandLine(CLI):
     # Mininet would write a history into the user's home
     readlineInited = True
 
-    def __init__(self, network: Network, stdin: TextIO) -> None:
+    def __init__(self, network: Network, stdin: TextIO, switches: Switches | None = None) -> None:
+        self._switches = switches
         if stdin.isatty():
             import readline  # noqa: F401, its import is what gives input() line editing
         else:
@@ -44,11 +47,15 @@ class CommandLine(CLI):
             error(f"{refusal}\n")
             return None
 
+    def do_classes(self, line: str) -> None:
+        """Show the classes of service, or change one: classes NAME weight=N"""
+        output(classes_command(self._switches, line))
+
     def emptyline(self) -> None:
         pass
 
 
-def run_command_line(network: Network, stdin: TextIO | None = None) -> None:
+def run_command_line(network: Network, stdin: TextIO | None = None, switches: Switches | None = None) -> None:
     """Read commands until 'exit' or the end of the input; the shells are closed afterwards.
 
     Raises MachineLacks when ping is missing.
@@ -57,6 +64,6 @@ def run_command_line(network: Network, stdin: TextIO | None = None) -> None:
     stdin = stdin or sys.stdin
     lg.ch.setStream(sys.stdout)  # what commands print is this program's output, not its complaints
     try:
-        CommandLine(network, stdin)
+        CommandLine(network, stdin, switches)
     finally:
         network.stop()

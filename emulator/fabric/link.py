@@ -19,6 +19,7 @@ from emulator.units import show_rate, show_size
 
 ROOT = 0x10000  # qdisc 1:
 CLASS = 0x10001  # class 1:1
+PARENT = 0x10100  # class 1:100, the port's rate where there are several classes
 LEAF = 0x100000  # qdisc 10:
 H_ROOT = 0xFFFFFFFF
 
@@ -86,9 +87,9 @@ def tc_lines(made: Shape, device: str) -> list[str]:
             f"qdisc replace dev {device} parent 1:1 handle 10: bfifo limit {made.limit_bytes}"]
 
 
-def htb_root() -> bytes:
-    """Attributes of the root qdisc: everything unclassified goes to class 1, nothing around it."""
-    glob = struct.pack("=5I", _HTB_VERSION, 10, CLASS & 0xFFFF, 0, 0)
+def htb_root(default: int = CLASS) -> bytes:
+    """Attributes of the root qdisc: everything unclassified goes to class `default`, nothing around it."""
+    glob = struct.pack("=5I", _HTB_VERSION, 10, default & 0xFFFF, 0, 0)
     return text(_TCA_KIND, "htb") + nest(_TCA_OPTIONS, attribute(_INIT, glob), u32(_DIRECT_QLEN, 0))
 
 

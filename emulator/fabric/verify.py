@@ -47,7 +47,7 @@ def shaped_rates_bps(fabric: Fabric) -> dict[str, float | None]:
         with netns.entered(port.netns) if port.netns else nullcontext(), Netlink() as netlink:
             bodies = list(netlink.dump(rtnl.GET_CLASS, rtnl.TC.pack(0, port.ifindex, 0, 0, 0)))
         classes = {rtnl.TC.unpack_from(body)[2]: body for body in bodies}
-        body = classes.get(shaping.CLASS)
+        body = classes.get(shaping.PARENT, classes.get(shaping.CLASS))
         rates[port.name] = None if body is None else 8.0 * shaping.read_class(
             body, rtnl.TC.size, port.limit_bytes)[0].rate_bytes_per_s
     return rates

@@ -5,9 +5,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from emulator.delay.record import DelayRecord
 from emulator.fabric.spec import ETHERNET_BYTES, Port
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.cpu import CoreSeries
+from emulator.telemetry.pauses import PauseRecord
 from emulator.telemetry.series import QueueSeries
 
 
@@ -16,13 +18,15 @@ class PathDelay:
     """A flow's mean round trip, for Little's law.
 
     name: such as 'h1-h3'. ports: the names of all ports that its packets and their acknowledgements
-    leave by. rtt_s: mean of its round-trip times; base_rtt_s: of the empty path.
+    leave by. rtt_s: mean of its round-trip times; base_rtt_s: of the empty path. waits_s: port -> mean wait
+    in its class's queue there, in the place of the whole port's, where ports have several classes.
     """
 
     name: str
     ports: tuple[str, ...]
     rtt_s: float
     base_rtt_s: float
+    waits_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ class Observations:
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     paths: round trips of long flows; empty where none was measured.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
+    delay: what the relay of --delay did, None where links have no delay.
+    pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
+        classes refused.
     planned: what events did on purpose, which is no fault.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
@@ -96,6 +103,14 @@ class Observations:
     dequeue_gap_deviation: tuple[float, float] | None = None
     impossible_windows: int = 0
     planned: Planned = Planned()
+    delay: DelayRecord | None = None
+    pauses: PauseRecord | None = None
+    lossless_drops: int = 0
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The interfaces that were held back at some time: they may have had packets and not sent."""
+        return frozenset(each.port for each in self.pauses.ports) if self.pauses else frozenset()
 
     @property
     def frame_bytes(self) -> int:

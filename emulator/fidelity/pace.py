@@ -75,7 +75,8 @@ def rate(run: Observations) -> Check:
     shaping.backlogged_rates).
     """
     quantum = run.burst_bytes + run.frame_bytes
-    seen = [found for series in run.steady for found in backlogged_rates(series, quantum)]
+    seen = [found for series in run.steady for found in backlogged_rates(series, quantum)
+            if found.port.name not in run.paused]
     if not seen:
         peaks = [float(utilisation(series, run.frame_bytes)[1].max()) for series in run.measured]
         return Check("rate", 0.0, RATE_TOLERANCE, True,

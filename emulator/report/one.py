@@ -8,7 +8,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report import setup, transport
+from emulator.report.breakdown import breakdown
+from emulator.report.classes import classes, pauses
+from emulator.report.collectives import collectives
 from emulator.report.events import events
+from emulator.report.jobs import background, jobs_table
+from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -21,14 +27,20 @@ def headline(summary: Summary) -> str:
     """One line that says what ran."""
     e, s = summary["experiment"], summary["setup"]
     return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host link "
-            f"{show_rate(e['rate_bps'])} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
+            f"{show_rate(e['rate_bps'])}{_delay(e)} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
             f"{e['switch']} switch · {e['routing']} · {e['cc']} · seed {e['seed']}")
+
+
+def _delay(experiment: Mapping[str, Any]) -> str:
+    """Of each link, where it has one."""
+    return f", delay {show_time(experiment['delay_s'])}" if experiment["delay_s"] else ""
 
 
 def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
-    made.add_row("completion of an iteration", seconds(w["completion_s"]), show_time(w["ideal_s"]),
+    what = "completion of an iteration" if len(summary["jobs"]) < 2 else "until the last job ended"
+    made.add_row(what, seconds(w["completion_s"]), show_time(w["ideal_s"]),
                  percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
@@ -59,11 +71,12 @@ def _iterations(summary: Summary) -> Table | None:
 
 def _links(summary: Summary) -> Table:
     links = summary["links"]
-    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "mean up",
-                 "mean down", "peak")
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent",
+                 "of expected", "mean up", "mean down", "peak")
     for name, tier in links["by_tier"].items():
         made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
-                     percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["counted_over_expected"]), percent(tier["utilisation_up_mean"]),
+                     percent(tier["utilisation_down_mean"]),
                      percent(tier["utilisation_peak"]))
     return made
 
@@ -91,7 +104,8 @@ def _queues(summary: Summary, count: int = 6) -> Table:
 
 def _loss(summary: Summary) -> str:
     loss = summary["loss"]
-    return (f"Loss: {loss['dropped_packets']} packets dropped ({percent(loss['loss_rate'], 3)}), "
+    hit = f"{loss['bit_error_packets']} lost to bit errors, " if loss["bit_error_rate"] else ""
+    return (f"Loss: {loss['dropped_packets']} packets dropped ({percent(loss['loss_rate'], 3)}), {hit}"
             f"{loss['retransmitted_segments']} segments sent again, "
             f"{percent(loss['ecn_marked_fraction'])} of ECN-capable packets marked")
 
@@ -139,15 +153,23 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    parts += breakdown(summary)
+    parts += [part for part in (jobs_table(summary), *background(summary)) if part is not None]
+    table_of_collectives = collectives(summary["jobs"], summary["experiment"]["dilation"])
+    if table_of_collectives:
+        parts += [Text(table_of_collectives)]
     listed = _flows(flows)
     if listed:
         parts.append(listed)
     if summary["links"]:
-        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
+        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary),
+                  *transport.lines(summary), *scheduling(summary), ""]
+    served = classes(summary)
+    parts += [served, *pauses(summary)] if served else []
     happened = events(summary)
     parts += [happened] if happened else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]
-    parts += [_verdict(summary), f"Result bundle: {out}"]
+    parts += [*setup.lines(summary), _verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from emulator.errors import BadInput
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
+from traffic.file_specs import FORMS
 from traffic.ideal import ideal
 from traffic.schedule import Collective, Kind
 from traffic.setting import Setting
@@ -56,7 +57,8 @@ def test_everything_said(setting):
     ("allgather:bytes=auto", 16, 1), ("allreduce:ranks=5,placement=random", 5, 1), ("pipeline", 4, 1),
     ("pipeline:stages=16,microbatches=3", 16, 1), ("training", 16, 1), ("training:stages=2,replicas=3", 6, 1),
     ("training:activation=50kB", 16, 1), ("pattern:stride=4", 16, 0), ("pattern:pair=0-2", 2, 0),
-    ("pattern:incast=15", 16, 0), ("pattern:random-bijection", 16, 0), ("pattern:stride=8,flows=4", 16, 0)])
+    ("pattern:incast=15", 16, 0), ("pattern:random-bijection", 16, 0),
+    ("pattern:staggered=0.2-0.3", 16, 0), ("pattern:stride=8,flows=4", 16, 0)])
 @pytest.mark.parametrize("rate_bps", [1e6, 50e6])
 def test_sizes_left_out_make_an_ideal_of_ten_seconds(setting, text, ranks, warmup, rate_bps):
     setting = replace(setting, rate_bps=rate_bps)
@@ -120,7 +122,7 @@ def test_files(setting, tmp_path):
 @pytest.mark.parametrize("text, says", [
     ("", "has no name"),
     ("alreduce", 'did you mean "allreduce"'), ("traning:stages=2", 'did you mean "training"'),
-    ("file.goal", "Unknown workload"),
+    ("file.goal", "does not exist"), ("file.gaol", "Unknown workload"),
     ("allreduce:algorithm=rign", 'did you mean "ring"'),
     ("allreduce:algorithm=tree",
      "known: bidirectional-ring, double-binary-tree, halving-doubling, hierarchical, ring"),
@@ -156,9 +158,9 @@ def test_files(setting, tmp_path):
     ("training:stages=4,replicas=5", "20 ranks do not fit"),
     ("training:stages=1,replicas=1", "nobody to send to"),
     ("training:microbatches=0", "microbatches: 0 is outside"),
-    ("pattern", "not of the form"),
+    ("pattern", "must name one of stride"),
     ("pattern:bytes=1MB", "must name one of"),
-    ("pattern:stride=1,incast=2", "not 2"),
+    ("pattern:stride=1,incast=2", "not stride and incast"),
     ("pattern:stride=16", "send to itself"),
     ("pattern:stride=x", "not a whole number"),
     ("pattern:pair=0-16", "no host 16"),
@@ -194,13 +196,16 @@ def test_a_fabric_with_one_host(k4):
 def test_every_catalogued_example_and_parameter_is_real(setting, tmp_path):
     for entry in WORKLOADS:
         assert entry.meaning and "\n" not in entry.meaning
-        if entry.name in ("hedera", "FILE.cm"):
-            continue  # their examples are files, see test_files
+        if entry.name in ("hedera", "job", *FORMS):
+            continue  # their examples are files, see test_files and test_traces
         assert resolve_workload(entry.example, setting).schedule.bytes_sent
         with pytest.raises(BadInput) as error:
             resolve_workload(f"{entry.name}:zzzzzzzz=1", setting)
-        for key, _, _ in entry.parameters:
-            assert key in str(error.value)  # the refusal lists all parameters there are
+        assert "no parameter" in str(error.value)
+        for key in (word for keys, _, _ in entry.parameters for word in keys.replace(",", " ").split()):
+            with pytest.raises(BadInput) as error:
+                resolve_workload(f"{entry.name}:{key}=@", setting)
+            assert "no parameter" not in str(error.value)
 
 
 @given(st.text(alphabet="allreducepatternstridebytesMBpipeline:=,-0123456789.", max_size=40))

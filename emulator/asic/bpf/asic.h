@@ -31,6 +31,8 @@
 #define LEAF_MAJOR 0x10
 #define QUEUE_CHOSEN 0x40000000   /* in skb->priority, from forward to queue: low bits are the class */
 #define NO_QUEUE 0xff
+#define CAME_BY_SHIFT 8           /* in skb->priority, from forward to queue: the number of the port it came by */
+#define INGRESS_PORTS 64
 
 enum asic_cause {                      /* why a packet was dropped before it reached an egress queue */
 	DROP_MALFORMED, DROP_NO_RULE, DROP_BY_RULE, DROP_NO_LIVE_BUCKET, DROP_PORT_DOWN, DROP_SAME_PORT,
@@ -46,6 +48,7 @@ struct asic_settings {                 /* constant for the verifier: dead branch
 	__u32 sample_gap_ns;
 	__u32 rule_counts;        /* of one CPU */
 	__u32 bucket_counts;
+	__u32 crossings;          /* 0 or 1: count what crosses a switch from which port to which queue */
 };
 
 struct asic_port {

@@ -83,8 +83,10 @@ int forward(struct __sk_buff *skb)
 		return drop(ifindex, DROP_WIRE_LOSS);
 	if (!parse(skb, &key))
 		return drop(ifindex, DROP_MALFORMED);
-	if (key.eth_type == bpf_htons(ETH_P_KICK))
-		return drop(ifindex, DROP_KICK);
+	if (key.eth_type == bpf_htons(ETH_P_KICK)) {
+		drop(ifindex, DROP_KICK);
+		return TC_ACT_STOLEN;  /* it did what it was for: no loss in anybody's counters */
+	}
 	key.in_port = port->number;
 
 	__u32 index = port->switch_index;
@@ -128,7 +130,8 @@ int forward(struct __sk_buff *skb)
 		if (!out || !out->in_use || !alive(out))
 			return drop(ifindex, DROP_PORT_DOWN);
 	}
-	skb->priority = queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue;
+	skb->priority = (queue == NO_QUEUE ? 0 : QUEUE_CHOSEN | queue) |
+			(port->number & (INGRESS_PORTS - 1)) << CAME_BY_SHIFT;
 	if (!skb->sk)
 		return bpf_redirect(output, 0);
 	/* A packet that still belongs to its sender's socket would count against it (SO_SNDBUF, TCP small

@@ -8,6 +8,8 @@
 
 char _license[] SEC("license") = "GPL";
 
+MAPPED_ARRAY(crossings, __u64);  /* bytes, by (egress ifindex, class, number of the ingress port) */
+
 static __always_inline bool set_ce(struct __sk_buff *skb, __u8 tos)
 {
 	return (tos & 3) && (tos & 3) != 3 && bpf_skb_ecn_set_ce(skb);
@@ -17,6 +19,7 @@ SEC("tc")
 int queue(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, class, depth, bytes = skb->len;
+	__u32 came_by = skb->priority >> CAME_BY_SHIFT & (INGRESS_PORTS - 1);
 	struct asic_port *port = bpf_map_lookup_elem(&ports, &ifindex);
 	struct asic_queue *queue;
 	__u8 tos = 0;
@@ -47,6 +50,13 @@ int queue(struct __sk_buff *skb)
 		__sync_fetch_and_add(&queue->marked_packets, 1);
 	if (bytes > port->largest_frame)
 		__sync_fetch_and_add(&queue->oversize_packets, 1);
+	if (settings.crossings && depth + bytes <= port->limit_bytes[class]) {
+		__u32 place = (ifindex * MAX_CLASSES + class) * INGRESS_PORTS + came_by;
+		__u64 *crossed = bpf_map_lookup_elem(&crossings, &place);
+
+		if (crossed)
+			__sync_fetch_and_add(crossed, bytes);
+	}
 	if (!settings.telemetry)
 		return TC_ACT_OK;
 
@@ -103,6 +113,7 @@ int observe(struct __sk_buff *skb)
 		struct asic_queue *queue = queue_of(ifindex, class);
 		__u64 leaf = find_qdisc(dev, (LEAF_MAJOR + class) << 16);
 		struct gnet_stats_queue held = {};
+		__u32 packets = 0;
 
 		if (!queue)
 			return 0;
@@ -116,7 +127,9 @@ int observe(struct __sk_buff *skb)
 		READ_FIELD(queue->sent_packets, leaf, struct Qdisc, bstats.packets);
 		READ_FIELD(queue->sent_bytes, leaf, struct Qdisc, bstats.bytes);
 		queue->dropped_packets = held.drops;
-		queue->held_packets = held.qlen;
+		/* a qdisc counts its packets in its head; qstats.qlen is filled in for dumps only */
+		READ_FIELD(packets, leaf, struct Qdisc, q.qlen);
+		queue->held_packets = packets;
 		queue->held_bytes = held.backlog;
 	}
 	return replaced ? -1 : found;

@@ -1,0 +1,28 @@
+"""How often classes of ports were paused by the switch behind their link, as plain data (priority flow control)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PortPauses:
+    """One class of one port: how often and for how long it was held back, and how many frames that only wake
+    a qdisc (gate.KICK) it sent on resuming."""
+
+    port: str
+    traffic_class: int
+    pauses: int
+    paused_s: float
+    longest_s: float
+    kicks: int
+
+
+@dataclass(frozen=True)
+class PauseRecord:
+    """All pauses of a run. late_p99_s, late_max_s: lateness of the watcher's looks at the queues, which are
+    due every period_s: what came meanwhile had to fit the headroom."""
+
+    ports: tuple[PortPauses, ...]
+    period_s: float
+    late_p99_s: float
+    late_max_s: float
