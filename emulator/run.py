@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from controllers.external import require_listener
 from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
 from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
@@ -197,6 +198,8 @@ def _require(plans: list[Plan]) -> None:
         machine.require_programs(["tcpdump"])
     if any(plan.program and plan.program.kind == "mpi" for plan in plans):
         require_mpi()
+    for address in {plan.external for plan in plans if plan.external}:
+        require_listener(address)
     machine.require_qdiscs(["htb", "bfifo"])
     machine.require_open_files(max(map(_open_files, plans)))
 
@@ -229,14 +232,16 @@ def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
 def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
     """Run one plan in a sandbox of its own; what it brought back, or an Outcome that says why not."""
     memory = os.memfd_create("outcome")
+    outside = os.open("/proc/self/ns/net", os.O_RDONLY)  # where an external controller is
     try:
         failure: tuple[int, str] | None = None
         try:
             status = sandbox.run_in_sandbox(
-                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
+                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode,
+                 str(outside)],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory],
+                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory, outside],
                 interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
@@ -245,6 +250,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
             content = file.read()
     finally:
         os.close(memory)
+        os.close(outside)
     if content and not failure:
         outcome = pickle.loads(content)  # written by our own child
         return replace(outcome, interrupted=outcome.interrupted or status == Interrupted.exit_status)
