@@ -104,8 +104,8 @@ class Experiment(pydantic.BaseModel):
         return {**values, "workload": JOBS}
 
 
-# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
-_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
+_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
 FILE_OPTIONS = ("topology", "workload", "classes")
 
 

@@ -15,7 +15,7 @@ from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
-from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
@@ -62,7 +62,8 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
 
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
-    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
+        (FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT), (HPCC_SPEC, HPCC_ABOUT)]
     routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
     workloads = []
     for w in WORKLOADS:

@@ -146,6 +146,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     experiment = scaled(experiment, workload, wire.rate_bps)
     for job in workload.parts:
         check_schedule(job.workload.schedule, len(graph.hosts))
+    workload = replace(workload, notes=(*graph.notes, *workload.notes))
     only, alone = chosen(workload, experiment.only), jobs_ideal.alone(workload, paths, wire)
     perfect = jobs_ideal.together(workload, alone, paths, wire, only)
     iterations = workload.warmup + workload.iterations

@@ -30,6 +30,11 @@ _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
              ("forward", "time of a stage's forward pass per microbatch", "an iteration of about 10 s"),
              ("backward", "time of its backward pass", "twice forward"), _PLACEMENT)
 
+_MAPPED = (("map", "more ranks than hosts: pack, several a host; first, only those that fit", "refused"),
+           _REPEAT[0], (*_REPEAT[1][:2], "0"))
+_TRACED = (("algorithm", "of the collectives, where they have it: ring | halving-doubling | "
+            "double-binary-tree | bidirectional-ring", "ring"), *_MAPPED)
+
 
 def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],
                 example: str = "bytes=1MB") -> WorkloadHelp:
@@ -87,6 +92,18 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                  "pattern:stride=4"),
     WorkloadHelp("hedera", "a traffic pattern file of Hedera (NSDI'10); its sizes are scaled so that the "
                  "busiest host link has 10 s of work", (), "hedera:FILE"),
-    WorkloadHelp("FILE.cm", "an htsim connection matrix with triggers; node n is host n, starts are "
-                 "multiplied by the dilation", (), "incast.cm"),
+    WorkloadHelp("cm", "an htsim connection matrix with triggers; node n is host n, starts are multiplied by "
+                       "the "
+                 "dilation", _MAPPED, "FILE.cm"),
+    WorkloadHelp("hpcc", "a flow file of HPCC's ns-3: src dst pg dport size start", _MAPPED, "hpcc:FILE"),
+    WorkloadHelp("goal", "a GOAL schedule of LogGOPSim", _MAPPED, "FILE.goal"),
+    WorkloadHelp("simai", "a text workload of ASTRA-sim 1.0 or SimAI, one iteration",
+                 (("ranks", "where the file has no all_gpus", "all hosts"), *_TRACED), "simai:FILE"),
+    WorkloadHelp("aicb", "a CSV workload of AICB",
+                 (("ranks", "where the file does not say", "from its groups"), *_TRACED), "aicb:FILE"),
+    WorkloadHelp("chakra", "MLCommons Chakra traces, NAME.RANK.et in a folder",
+                 (("groups", "JSON file of the groups' ranks", "the .json in the folder"), *_TRACED),
+                 "chakra:DIR"),
+    WorkloadHelp("torch", "PyTorch execution traces: a JSON file a rank in a folder, or one file for all",
+                 _TRACED, "torch:DIR"),
 )

@@ -10,9 +10,8 @@ from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
 from traffic.collective_specs import ALGORITHMS, barrier, collective, servers_of
+from traffic.file_specs import file_spec, file_workload
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
-from traffic.importers.htsim import read_cm
-from traffic.importers.htsim_flows import cm_workload
 from traffic.llm.files import read_job
 from traffic.llm.specs import llm
 from traffic.offered import loads, sized, traffic_classes
@@ -42,8 +41,8 @@ def _resolve(text: str, setting: Setting) -> Workload:
     name, _, rest = text.partition(":")
     if name == "hedera":
         return _hedera(rest, setting)
-    if text.endswith(".cm"):
-        return cm_workload(read_cm(text), setting.hosts, setting.dilation, setting.byte_scale)
+    if (file := file_spec(text)) is not None:
+        return file_workload(file, setting)
     if name == "pattern":
         # the one key that needs no value
         rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
