@@ -55,8 +55,11 @@ def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _gaps(outcome: Outcome) -> tuple[float, float] | None:
-    """(p90, p99) of the port whose departures deviate most, among those that were backlogged long enough."""
-    ports = [gap for gap in outcome.packets.gaps if gap.gaps >= FEWEST_GAPS] if outcome.packets else []
+    """(p90, p99) of the port whose departures deviate most, among those that were backlogged long enough and
+    never paused: the gap that a pause makes is no fault."""
+    record = outcome.packets
+    paused = {each.port for each in record.pauses.ports} if record and record.pauses else set()
+    ports = [gap for gap in record.gaps if gap.gaps >= FEWEST_GAPS and gap.port not in paused] if record else []
     if not ports:
         return None
     worst = max(ports, key=lambda gap: gap.p90)
