@@ -26,6 +26,7 @@ class Bundle:
     def __init__(self, path: str, force: bool = False) -> None:
         self.path = Path(path)
         self._owner = _user_behind_sudo()
+        self._made: list[Path] = []
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise BadInput(f'--out "{path}" is not a directory.')
@@ -47,12 +48,23 @@ class Bundle:
             for name in FILES:
                 (self.path / name).unlink(missing_ok=True)
             self.path.mkdir(parents=True, exist_ok=True)
+            self._made = [*missing, *self._made]
             for made in missing:
                 self._give(made)
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         except OSError as error:
             raise BadInput(f'--out "{self.path}" cannot be written: {error.strerror}.') from None
+
+    def discard(self) -> None:
+        """Take back what `create` and `write` made, where nothing is worth keeping; other files stay."""
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for made in self._made:
+            try:
+                made.rmdir()
+            except OSError:  # it holds something of others
+                return
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write one file whole; it appears under its name only when it is complete."""

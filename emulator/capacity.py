@@ -21,6 +21,8 @@ BUSY_LIMIT = 0.65
 """A core must be idle for 35 % of every second (Handigol et al., CoNEXT'12); fidelity check 2."""
 MARGIN = 0.75
 """`auto` aims at this share of the limit: single seconds are busier than the mean."""
+RELAY_S = 8e-6
+"""What the relay of `--delay` adds to each switch passed: a copy in and out, and its share of a wake-up."""
 STEPS = (1.0, 2.0, 5.0)
 HIGHEST_RATE_BPS = 1e9
 REFERENCE_PROBE_S = 9e-6
@@ -105,11 +107,13 @@ def predict(workload: Workload, paths: Paths, wire: Wire, switch: str, datapath:
     """The load of a workload at this rate."""
     cost = COSTS[switch, datapath]
     hops = packet_hops_per_s(workload, paths, wire)
-    per_hop = (cost.hop_s + cost.port_s * _switch_ports(paths.graph)) * slowness()
+    relayed_s = RELAY_S if wire.delay_s else 0.0
+    per_hop = (cost.hop_s + cost.port_s * _switch_ports(paths.graph) + relayed_s) * slowness()
     return Capacity(hops, cost.idle + hops * per_hop)
 
 
-def largest_rate_bps(workload: Workload, paths: Paths, mtu: int, switch: str, datapath: str) -> float:
+def largest_rate_bps(workload: Workload, paths: Paths, mtu: int, switch: str, datapath: str,
+                     delay_s: float = 0.0) -> float:
     """The largest of 1, 2, 5, 10, … kb/s whose prediction stays a margin below the limit."""
     best = 1000.0
     for exponent in range(3, 10):
@@ -117,7 +121,7 @@ def largest_rate_bps(workload: Workload, paths: Paths, mtu: int, switch: str, da
             rate = step * 10**exponent
             if rate > HIGHEST_RATE_BPS:
                 break
-            if predict(workload, paths, Wire(rate, mtu), switch, datapath).busy > MARGIN * BUSY_LIMIT:
+            if predict(workload, paths, Wire(rate, mtu, delay_s), switch, datapath).busy > MARGIN * BUSY_LIMIT:
                 return best
             best = rate
     return best

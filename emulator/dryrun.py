@@ -15,8 +15,9 @@ def headline(plan: Plan) -> str:
     """One line that says what will run."""
     e, g = plan.experiment, plan.graph
     kind = {"netdev": "userspace", "system": "kernel"}.get(plan.datapath, plan.datapath)
+    delay = f", delay {show_time(plan.wire.delay_s)}" if plan.wire.delay_s else ""
     return (f"{e.topology}, {len(g.hosts)} hosts, {len(g.switches)} switches, {len(g.links)} links; host link "
-            f"{show_rate(plan.wire.rate_bps)}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
+            f"{show_rate(plan.wire.rate_bps)}{delay}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
             f"{plan.switch} switch ({kind} datapath), {e.routing}, {e.cc}, seed {e.seed}")
 
 
@@ -36,7 +37,7 @@ def _times(plan: Plan) -> Any:
     made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
     if perfect.formula_s is not None:
         made.add_row("  by the closed form", show_time(perfect.formula_s))
-    made.add_row("  by simulation without contention", show_time(perfect.simulated.completion_s))
+    made.add_row("  by simulation without contention", show_time(perfect.simulated.delivered_s))
     if perfect.busiest:
         b = perfect.busiest
         made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))

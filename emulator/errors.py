@@ -45,10 +45,14 @@ class Interrupted(EmulatorError):
     exit_status = 130
 
 
+MOST_NAMES = 12  # a sentence is not a list
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint ' (did you mean "ecmp"?)' for a misspelt name, or the list of what is known."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
         return f' (did you mean "{close[0]}"?)'
-    return f" (known: {', '.join(known)})"
+    rest = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    return f" (known: {', '.join(known[:MOST_NAMES])}{rest})"

@@ -60,6 +60,9 @@ class Experiment(pydantic.BaseModel):
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
                                                       "port's rate; auto is 100 frames")
     ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
+    delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
+    loss: Text = pydantic.Field("0", description="bit error rate of each link: 1e-7 loses 0.12 % of full "
+                                                 "frames of 1514 bytes (bpf switch)")
     classes: Table = pydantic.Field("off", description="classes of service (bpf switch): off, default, FILE.yaml, or "
                                     "NAME=weight:N,NAME=strict,…; in a file also a mapping, see docs/classes.md")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
@@ -86,6 +89,16 @@ class ExperimentFile(Experiment):
                                               description="option: values to compare")
 
 
+def _range(field: pydantic.fields.FieldInfo | None) -> str:
+    """'a whole number from 1 to 1000' for a field with bounds; empty for one without."""
+    bounds = {type(each).__name__: each for each in field.metadata} if field else {}
+    if "Ge" not in bounds:
+        return ""
+    kind = "a whole number" if field.annotation is int else "a number"
+    most = bounds["Lt"].lt - 1 if "Lt" in bounds else bounds["Le"].le
+    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}"
+
+
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
@@ -93,6 +106,9 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
+    span = _range(ExperimentFile.model_fields.get(name.replace("-", "_")))
+    if span and first["type"] != "value_error":
+        return f"{where}: {name}={first['input']} is not {span}."
     message = first["msg"].removeprefix("Value error, ")
     return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
 

@@ -62,6 +62,17 @@ def require_root() -> None:
                            "same command (--dry-run needs no root).")
 
 
+def require_real_time() -> None:
+    """Raise where this process may not run under SCHED_FIFO, as the relay of --delay does."""
+    normal = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError as error:
+        raise MachineLacks("--delay needs real-time priority (SCHED_FIFO), which is not allowed here; give a "
+                           "container --cap-add SYS_NICE, or leave --delay out.") from error
+    os.sched_setscheduler(0, *normal)
+
+
 def require_programs(names: Iterable[str]) -> None:
     """Raise for the first program that is missing."""
     for name in names:

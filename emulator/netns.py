@@ -43,6 +43,11 @@ def open_fd(name: str) -> int:
     return os.open(DIRECTORY / name, os.O_RDONLY | os.O_CLOEXEC)
 
 
+def open_own() -> int:
+    """A descriptor of the namespace that this thread is in; the caller closes it."""
+    return os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+
+
 def names() -> list[str]:
     """The names that exist."""
     return sorted(os.listdir(DIRECTORY)) if DIRECTORY.is_dir() else []

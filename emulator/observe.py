@@ -34,23 +34,33 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
         datapath_losses=outcome.datapath_losses, dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
-        link_faults=outcome.link_faults, **_lossless(plan, outcome),
-        paths=tuple(_delays(plan, outcome, sent)))
+        link_faults=outcome.link_faults, delay=outcome.delay, switch_drops=_told_to_drop(outcome),
+        **_lossless(plan, outcome), paths=tuple(_delays(plan, outcome, sent)))
+
+
+def _told_to_drop(outcome: Outcome) -> dict[str, int]:
+    """Packets that each switch lost on order: bit errors of its links; and the frames that only woke a queue,
+    which the switch that sent one never received and the next one kept.
+    """
+    drops: Counter[str] = Counter()
+    port = {port.name: port for port in outcome.ports}
+    for name, count in outcome.bit_errors.items():
+        drops[port[name].node] += count
+    pauses = outcome.packets.pauses if outcome.packets else None
+    for each in pauses.ports if pauses else ():
+        if port[each.port].netns is None:
+            drops[port[each.port].node] -= each.kicks
+        drops[port[port[each.port].peer].node] += each.kicks
+    return dict(drops)
 
 
 def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """Pauses, drops in spite of them, and the frames that only woke a queue: the switch that sent one never
-    received it, and the next one kept it."""
+    """Pauses, and drops in spite of them."""
     record = outcome.packets
     if record is None or record.pauses is None:
         return {}
-    port, kept = {port.name: port for port in outcome.ports}, Counter[str]()
-    for each in record.pauses.ports:
-        if port[each.port].netns is None:
-            kept[port[each.port].node] -= each.kicks
-        kept[port[port[each.port].peer].node] += each.kicks
     numbers = {number for number, each in enumerate(plan.classes.classes) if each.lossless}
-    return {"pauses": record.pauses, "switch_drops": dict(kept), "lossless_drops": sum(
+    return {"pauses": record.pauses, "lossless_drops": sum(
         queue.dropped_packets for queue in record.queues if queue.traffic_class in numbers)}
 
 

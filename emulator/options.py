@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     def add(group: Any, name: str, metavar: str, kind: Any = str, text: str = "") -> None:
         field = fields[name.replace("-", "_")]
         group.add_argument(f"--{name}", metavar=metavar, type=kind,
-                           help=f"{text or field.description} (default: {field.default})")
+                           help=f"{text or field.description} (default: {field.default})".replace("%", "%%"))
 
     what = made.add_argument_group("what runs")
     add(what, "topology", "SPEC")
@@ -93,6 +93,8 @@ def parser() -> argparse.ArgumentParser:
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
     add(link, "ecn", "SIZE")
+    add(link, "delay", "TIME")
+    add(link, "loss", "RATE")
     add(link, "classes", "TABLE")
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")

@@ -4,8 +4,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from emulator.delay.record import DelayRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
+from emulator.memory import Memory
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.packets import PacketRecord
 from emulator.telemetry.series import Recording
@@ -14,11 +16,14 @@ from traffic.records import ConnectionKey, EngineResult
 
 @dataclass(frozen=True)
 class Setup:
-    """Wall seconds until the fabric stood, until every path was proven, and for taking it down."""
+    """Wall seconds until the fabric stood, until every path was proven, and for taking it down; the memory
+    that was in use once it stood (None where nobody looked).
+    """
 
     up_s: float
     ready_s: float
     down_s: float = 0.0
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class Outcome:
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
     no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
-    sentence where a switch's process died. error: why the run broke off, as (exit status, sentence).
+    sentence where a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
+    switch port -> packets of its link lost to bit errors. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -42,6 +48,8 @@ class Outcome:
     ended_s: float = 0.0
     recording: Recording | None = None
     packets: PacketRecord | None = None
+    delay: DelayRecord | None = None
+    bit_errors: Mapping[str, int] = field(default_factory=dict)
     switch_failure: str = ""
     impossible_windows: int = 0
     between: Snapshot | None = None

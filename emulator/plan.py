@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.routing import parse_routing
+from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.asic.shaper import service
 from emulator.class_specs import parse_classes
 from emulator.classes import DEFAULT_TABLE, ClassTable
 from emulator.capacity import Capacity, largest_rate_bps, predict
+from emulator.delay.relay import check as check_delay
 from emulator.errors import BadInput
 from emulator.experiment import FILE_OPTIONS, Experiment, with_file
 from emulator.fabric.pcap import check_ports
@@ -50,6 +52,7 @@ class Plan:
     wire: Wire
     buffer_bytes: int
     ecn_bytes: int | None
+    bit_error_rate: float
     switch: str
     datapath: str
     deadline_s: float
@@ -62,8 +65,10 @@ class Plan:
     @property
     def fabric(self) -> FabricSpec:
         return FabricSpec(self.graph, self.wire.rate_bps, self.wire.mtu, self.buffer_bytes, self.switch,
-                          self.datapath, self.experiment.seed, ecn=any(each.mark_bytes for each in self.queueing.classes),
-                          quickack=self.experiment.cc == "swift", plain_hosts=self.classes is None)
+                          self.datapath, self.experiment.seed,
+                          ecn=any(each.mark_bytes for each in self.queueing.classes),
+                          quickack=self.experiment.cc == "swift", delay_s=self.wire.delay_s,
+                          plain_hosts=self.classes is None)
 
     @property
     def queueing(self) -> Queueing:
@@ -119,6 +124,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
         buffer_bytes=_buffer_bytes(experiment.buffer, wire), ecn_bytes=_ecn_bytes(experiment, wire, switch),
+        bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
         deadline_s=_deadline_s(experiment.deadline, perfect.ideal_s * iterations), ideal=perfect,
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
@@ -142,13 +148,15 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
               classes: ClassTable | None) -> tuple[Workload, Wire]:
     """The workload at its rate. Sizes can follow from the rate, and `auto` from what is sent where."""
 
+    delay_s = parse_time(experiment.delay, "--delay")
+
     def at(rate_bps: float) -> Workload:
         return resolve_workload(experiment.workload, Setting(
-            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale,
+            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale, delay_s,
             classes=(classes or DEFAULT_TABLE).names))
 
     if experiment.rate == "auto":
-        rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath)
+        rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath, delay_s)
     else:
         rate_bps = parse_rate(experiment.rate, "--rate")
         if rate_bps < 1000:
@@ -156,7 +164,8 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
         if rate_bps > 100 * RATES["gbit"]:
             raise BadInput(f'--rate "{experiment.rate}" is more than any kernel forwards; emulate a slower '
                            "wire with --dilation K.")
-    return at(rate_bps), Wire.shaped(rate_bps, experiment.mtu)
+    check_delay(delay_s, [rate_bps * link.speed for link in graph.links for _ in "ab"], experiment.mtu)
+    return at(rate_bps), Wire.shaped(rate_bps, experiment.mtu, delay_s)
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import sys
 import time
 
+from emulator.runlog import Stage
 from emulator.units import show_time
 
 
@@ -14,11 +15,13 @@ class Progress:
         self._quiet = quiet
         self._live = sys.stderr.isatty() and not quiet
         self._stage, self._since, self._shown = "", 0.0, 0.0
+        self._began_s = 0.0
+        self._past: list[Stage] = []
 
     def stage(self, name: str) -> None:
         """Begin a stage; the one before it is over."""
         self.done()
-        self._stage, self._since = name, time.monotonic()
+        self._stage, self._since, self._began_s = name, time.monotonic(), time.time()
         if self._live:
             self._say(f"\r\x1b[K  {name} …")
 
@@ -32,10 +35,18 @@ class Progress:
 
     def done(self) -> None:
         """End the current stage with the time that it took."""
+        took_s = time.monotonic() - self._since
+        if self._stage:
+            self._past.append(Stage(self._stage, self._began_s, took_s))
         if self._stage and not self._quiet:
             clear = "\r\x1b[K" if self._live else ""
-            self._say(f"{clear}  {self._stage} ({show_time(time.monotonic() - self._since)})\n")
+            self._say(f"{clear}  {self._stage} ({show_time(took_s)})\n")
         self._stage = ""
+
+    @property
+    def stages(self) -> list[Stage]:
+        """All stages so far, the present one as broken off."""
+        return [*self._past, *([Stage(self._stage, self._began_s, None)] if self._stage else [])]
 
     def _say(self, text: str) -> None:
         """Write at once; when the reader has gone, as `2>&1 | head` goes, the run goes on in silence."""

@@ -12,7 +12,7 @@ from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
 from emulator.fabric.ethtool import offloads_on
 from emulator.fabric.verify import shaped_rates_bps
-from emulator.telemetry.counters import Snapshot, difference, take_snapshot
+from emulator.telemetry.counters import Snapshot, difference, take_snapshot, without_drops
 from emulator.telemetry.sampler import QueueSampler
 from traffic.engine import Engine, EngineOptions
 from traffic.records import ConnectionKey
@@ -40,7 +40,7 @@ class Replay:
 
     def run(self) -> None:
         """Replay the workload while everything is measured."""
-        plan, progress, fabric = self.plan, self.progress, self.fabric
+        plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
         progress.stage("connecting ranks")
         engine = self._engine()
         try:
@@ -49,6 +49,7 @@ class Replay:
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
             losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
@@ -70,17 +71,21 @@ class Replay:
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
-            self.session.update(between=difference(before, after), shaped_bps=shaped_rates_bps(fabric),
+            lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
+            self.session.update(delay=relay and relay.since(relayed), bit_errors=lost)
+            self.session.update(between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
                          link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
-                         datapath_losses={what: count - losses[what]
-                                          for what, count in self.session.switches.losses().items()},
+                         datapath_losses={what: count - losses[what] for what, count in
+                                          (self._recorded(self.session.switches.losses) or losses).items()},
                          packet_ins=self.session.controller.state().packet_ins - packet_ins)
             progress.done()
         finally:
             engine.transport.close()
 
     def _recorded(self, act: Callable[[], T]) -> T | None:
-        """What `act` gives; None where a queue was taken away under the switch, which the verdict then tells."""
+        """What `act` gives; None where the switch has gone or a queue was taken away under it, which the
+        verdict then tells.
+        """
         try:
             return act()
         except Interrupted:

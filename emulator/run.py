@@ -21,6 +21,7 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
@@ -83,6 +84,11 @@ def _main(argv: list[str]) -> int:
             if asked.cli:
                 _keep(folder, plan, outcome)
                 return _status(outcome, 0)
+            if outcome.interrupted and outcome.engine is None:
+                folder.discard()
+                print("emulator: interrupted before anything was measured; this run left nothing.", file=sys.stderr)
+                status = Interrupted.exit_status
+                break
             summary = _write(folder, plan, outcome)
             rows.append((plan.label, summary))
             if outcome.engine:  # else there is nothing but the sentence that says why
@@ -93,7 +99,9 @@ def _main(argv: list[str]) -> int:
             if outcome.interrupted:
                 print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
                 break
-        if len(plans) > 1:
+        if not rows:
+            target.discard()
+        elif len(plans) > 1:
             _show(report.comparison(rows))
             for more in (report.classes_side_by_side(rows), report.spread(rows)):
                 if more:
@@ -170,6 +178,9 @@ def _require(plans: list[Plan]) -> None:
     if any(plan.switch == "ovs" for plan in plans):
         machine.require_programs(machine.OVS_PROGRAMS)
     machine.require_programs(["mnexec"])
+    if any(plan.wire.delay_s for plan in plans):
+        require_relay()
+        machine.require_real_time()
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     machine.require_qdiscs(["htb", "bfifo"])

@@ -16,10 +16,11 @@ from pathlib import Path
 from controllers.probes import ProbePlan, plan_probes
 from controllers.process import start_controller
 from controllers.routing import plan_tables
-from emulator import __version__, machine
+from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
+from emulator.delay.relay import Relay
 from emulator.errors import EmulatorError, Interrupted, MachineLacks
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
@@ -30,6 +31,8 @@ from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
 from emulator.progress import Progress
 from emulator.replay import Replay, captures
+from emulator.report.setup import line as setup_line
+from emulator.runlog import compose
 
 
 RUN_DIR = Path("/run/emulator")
@@ -44,11 +47,14 @@ class Session:
     def __init__(self, plan: Plan, progress: Progress, folder: Path) -> None:
         self.plan, self.progress, self.folder = plan, progress, folder
         self.outcome = Outcome()
+        self.relay: Relay | None = None
+        self.broken_off = ""
+        self._logs: dict[str, str] = {}
 
     @contextmanager
     def fabric(self) -> Iterator[Fabric]:
         """A fabric that stands, whose switches hold their tables, and whose every path was proven."""
-        plan, began = self.plan, time.monotonic()
+        plan, began, kernel_bytes = self.plan, time.monotonic(), memory.kernel()
         graph = plan.graph
         self.progress.stage(f"building {len(graph.hosts)} hosts, {len(graph.switches)} switches, "
                             f"{len(graph.links)} links")
@@ -57,6 +63,8 @@ class Session:
                                            CONTROLLER_PORT)
         try:
             fabric = fabric_build.build(plan.fabric)
+            if plan.wire.delay_s:
+                self.relay = Relay(fabric.spec, fabric.ports)
             self.switches = self._switches(fabric)
             self.congestion_control = self._congestion_control(fabric)
             up = time.monotonic()
@@ -65,20 +73,31 @@ class Session:
             self.progress.stage("gate: a probe over every link")
             tables = plan_tables(graph, plan.experiment.routing, plan.experiment.seed)
             prove(fabric, _probes(plan_probes(graph, tables)))
+            if plan.bit_error_rate:
+                self.switches.set_bit_error_rate(plan.bit_error_rate)
             self.progress.done()
-            self.update(setup=Setup(up - began, time.monotonic() - began), ports=fabric.ports,
+            self.update(setup=Setup(up - began, time.monotonic() - began, memory=self._memory(kernel_bytes)), ports=fabric.ports,
                          environment=self._environment(fabric))
             yield fabric
         finally:
             down = time.monotonic()
-            self.update(log=_tail(self.controller.log))
+            self._logs["the controller"] = _text(self.controller.log)
             if hasattr(self, "congestion_control"):
                 self.congestion_control.close()
             if hasattr(self, "switches"):
+                self._logs["the switches"] = self.switches.log_tail()
                 self.switches.stop()
+            if self.relay:
+                self._logs["the relay of --delay"] = self.relay.failure() or "It ran to the end."
+                self.relay.stop()
             self.controller.stop()
             if self.outcome.setup:
                 self.update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
+
+    def _memory(self, kernel_before: int) -> memory.Memory:
+        """What this run takes; of the kernel's memory, what came since the start."""
+        taken = memory.read()
+        return replace(taken, kernel=taken.kernel - kernel_before)
 
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":
@@ -106,6 +125,12 @@ class Session:
                 "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
+    @property
+    def log(self) -> str:
+        """The text of log.txt."""
+        notes = (self.broken_off, self.outcome.switch_failure, *self.outcome.link_faults)
+        return compose(self.progress.stages, "\n".join(filter(None, notes)), self._logs)
+
     def update(self, **values: object) -> None:
         self.outcome = replace(self.outcome, **values)
 
@@ -116,9 +141,9 @@ def _probes(plan: ProbePlan) -> list[Probe]:
             for source, destination in plan.pairs for number in range(plan.ports)]
 
 
-def _tail(path: Path, limit: int = 20000) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")[-limit:]
+        return path.read_text(errors="replace")
     except FileNotFoundError:
         return ""
 
@@ -138,6 +163,8 @@ def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
               flush=True)
+        s = session.outcome.setup
+        print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
         with captures(session, fabric):
             run_command_line(open_network(fabric), switches=session.switches)
 
@@ -149,7 +176,10 @@ def _guarded(session: Session, act: Callable[[Session, Fabric], None]) -> Outcom
         with session.fabric() as fabric:
             act(session, fabric)
     except EmulatorError as error:
+        session.broken_off = str(error)
+        session.update(log=session.log, error=(error.exit_status, str(error)),
+                       interrupted=isinstance(error, Interrupted))
         session.progress.done()
-        session.outcome = replace(session.outcome, error=(error.exit_status, str(error)),
-                                  interrupted=isinstance(error, Interrupted))
+    else:
+        session.update(log=session.log)
     return session.outcome

@@ -1,7 +1,8 @@
 """Parsing and printing of sizes, rates and times. Inside the program all values are SI.
 
 Sizes take B, kB, MB, GB (powers of 1000) and KiB, MiB, GiB (powers of 1024); rates bit, kbit,
-mbit, gbit (per second); times ns, us, ms, s. A value without a unit is refused: 100 what?
+mbit, gbit (per second); times ns, us, ms, s. A value
+without a unit is refused (100 what?), unless it is zero.
 """
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ def _parse(text: str, what: str, units: dict[str, float], example: str) -> float
         raise BadInput(f'{what} "{text}" is not a number with a unit, such as {example}.')
     number, unit = match.groups()
     unit = unit.lower().replace("µ", "u").removesuffix("/s").removesuffix("ps")
-    if not unit:
+    if not unit and float(number):  # nothing is nothing in any unit
         raise BadInput(f'{what} "{text}" has no unit; write for example {example}.')
-    if unit not in units:
+    if unit and unit not in units:
         raise BadInput(f'{what} "{text}" has an unknown unit; known: {", ".join(units)}.')
-    value = float(number) * units[unit]
+    value = float(number) * units.get(unit, 1)
     if not math.isfinite(value) or value > 1e18:
         raise BadInput(f'{what} "{text}" is too large.')
     if value < 0:
@@ -40,7 +41,7 @@ def parse_rate(text: str, what: str = "the rate") -> float:
     """Bits per second of '10mbit'; zero and negative rates are refused."""
     value = _parse(text, what, RATES, "10mbit")
     if value < 1:
-        raise BadInput(f'{what} "{text}" must be more than zero.')
+        raise BadInput(f'{what} "{text}" must be more than zero, such as 10mbit.')
     return value
 
 

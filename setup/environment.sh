@@ -96,7 +96,7 @@ refresh_bytecode() {
 }
 
 bpf_is_current() {
-    ! is_older .venv/lab-bpf '*.[ch]' emulator/asic && ! is_older .venv/lab-bpf build.py emulator/asic
+    ! is_older .venv/lab-bpf '*.[ch]' emulator/asic emulator/delay && ! is_older .venv/lab-bpf build.py emulator/asic emulator/delay
 }
 
 # Build the objects of the BPF switch, which needs no compiler at run time then.

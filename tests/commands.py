@@ -45,14 +45,20 @@ class Run:
 
     def inside(self) -> int:
         """The process of the sandbox that runs the session."""
+        return self.one("\0emulator.inside\0")
+
+    def one(self, words: str) -> int:
+        """The one process of the run whose command line has `words`."""
+        found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if (self.token.encode() in (process / "environ").read_bytes()
-                        and b"\0emulator.inside\0" in (process / "cmdline").read_bytes()):
-                    return int(process.name)
+                        and words.encode() in (process / "cmdline").read_bytes()):
+                    found.append(int(process.name))
             except OSError:  # it ended while we looked
                 continue
-        raise AssertionError("no session is running")
+        assert len(found) == 1, (words, found)
+        return found[0]
 
 
 def start(*arguments: str | Path, stdin: int = subprocess.DEVNULL, **environment: str) -> Run:

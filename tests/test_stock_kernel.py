@@ -46,14 +46,17 @@ def vm_run() -> Path:
 
 @pytest.mark.root
 def test_a_small_experiment_passes_on_the_kernel_datapath(vm_run: Path, tmp_path: Path) -> None:
-    """Three senders into one port: a full queue, drops, and every account must still balance."""
+    """Three senders into one port: a full queue, drops, and every account must still balance.
+
+    A queue of 60 kB overflows only if packets in it do not count against their senders' sockets.
+    """
     bundle = tmp_path / "bundle"
     done = subprocess.run(
         [vm_run, "--icount", "0", "-t", str(RUN_S), "--boot-timeout", str(BOOT_S), "--project", CLONE, "--ro",
          "--share", tmp_path, "--",
          "bash", "-c", SCRIPT, "bash", sys.executable, "-m", "emulator.run", "--switch", "ovs",
          "--topology", "leaf-spine:leaves=2,spines=1,hosts=2", "--workload", "pattern:incast=3,bytes=500kB",
-         "--rate", "5mbit", "--buffer", "20kB", "--cc", "dctcp", "--quiet", "--out", bundle],
+         "--rate", "5mbit", "--buffer", "60kB", "--cc", "dctcp", "--quiet", "--out", bundle],
         capture_output=True, text=True, timeout=PREPARE_S + BOOT_S + RUN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = json.loads((bundle / "summary.json").read_text())
@@ -64,4 +67,5 @@ def test_a_small_experiment_passes_on_the_kernel_datapath(vm_run: Path, tmp_path
     workload = summary["workload"]
     assert workload["bytes_received"] == workload["bytes_sent"] == 1_500_000
     assert 0.8 < workload["efficiency"] < 1.01, workload  # one lost tail costs 0.2 s of 2.5
-    assert summary["loss"]["dropped_packets"] > 0, "the queue of 20 kB was meant to overflow"
+    assert summary["loss"]["dropped_packets"] > 0, "the queue of 60 kB was meant to overflow"
+    assert summary["queues"]["max_bytes"] > 0.95 * 60e3, summary["queues"]["port"]

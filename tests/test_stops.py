@@ -32,11 +32,13 @@ def test_a_stop_while_reporting_keeps_whole_files(monkeypatch: pytest.MonkeyPatc
         write(self, name, content)
 
     monkeypatch.setattr(Bundle, "write", interrupted)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as `main` leaves it
     old = signal.getsignal(number)
     assert run.main([*ARGUMENTS, "--out", str(tmp_path / "out")]) == 130
     assert signal.getsignal(number) == old
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"seed=1", "summary.json"}
-    assert {path.name for path in (tmp_path / "out/seed=1").iterdir()} == set(FILES)
+    left = {path.name for path in (tmp_path / "out/seed=1").iterdir()}
+    assert {"summary.json", "flows.csv", "timeline.json", "queues.csv", "log.txt"} <= left <= set(FILES)
     assert len(strict_json(tmp_path / "out/summary.json")["runs"]) == 1
     assert "interrupted" in capsys.readouterr().err
 
@@ -47,8 +49,7 @@ def test_a_stop_before_the_sandbox_stands(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(run, "_run", killed)
     assert run.main([*ARGUMENTS, "--out", str(tmp_path / "out")]) == 130
-    summary = strict_json(tmp_path / "out/seed=1/summary.json")
-    assert summary["interrupted"] and summary["fidelity"]["verdict"] == "fail"
+    assert not (tmp_path / "out").exists()  # nothing that a second try would have to --force
 
 
 def test_the_worst_run_decides_the_status(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

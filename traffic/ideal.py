@@ -21,7 +21,7 @@ class Ideal:
     the time of the busiest link.
 
     A closed form knows nothing of slices; a sliced schedule hides delays behind data, so that
-    `simulated.completion_s` can lie below `formula_s`.
+    `simulated.delivered_s` can lie below `formula_s`.
     """
 
     ideal_s: float
@@ -35,7 +35,7 @@ def ideal(workload: Workload, paths: Paths, wire: Wire) -> Ideal:
     simulated = simulate(workload.schedule, workload.placement, paths, wire)
     formula_s = formula(workload, paths, wire)
     worst = busiest(link_bytes(workload.schedule, workload.placement, paths), paths.graph, wire)
-    base_s = simulated.completion_s if formula_s is None else formula_s
+    base_s = simulated.delivered_s if formula_s is None else formula_s
     return Ideal(max(base_s, worst.time_s if worst else 0.0), formula_s, simulated, worst)
 
 
@@ -43,7 +43,7 @@ def bounds_s(workload: Workload, paths: Paths, wire: Wire) -> tuple[float, float
     """(formula, or simulation where there is none; busiest link): the ideal time is the larger one."""
     base_s = formula(workload, paths, wire)
     if base_s is None:
-        base_s = simulate(workload.schedule, workload.placement, paths, wire).completion_s
+        base_s = simulate(workload.schedule, workload.placement, paths, wire).delivered_s
     worst = busiest(link_bytes(workload.schedule, workload.placement, paths), paths.graph, wire)
     return base_s, worst.time_s if worst else 0.0
 

@@ -23,11 +23,13 @@ from traffic.wire import Wire
 class Simulated:
     """When each operation ends, as [rank][index] in seconds, and when the last one does.
 
-    A send ends when its last byte is acknowledged, a receive when its last byte is there.
+    A send ends when its last byte is acknowledged, a receive when its last byte is there. delivered_s: when
+    all is there and computed, which is where a run's iteration ends.
     """
 
     end_s: tuple[tuple[float, ...], ...]
     completion_s: float
+    delivered_s: float
 
 
 def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire: Wire) -> Simulated:
@@ -108,7 +110,8 @@ def simulate(schedule: Schedule, placement: tuple[int, ...], paths: Paths, wire:
             start(release(graph.followers[node], unless=graph.match.get(node, -1)), now_s)
     bounds = [*graph.first, len(graph.ops)]
     by_rank = tuple(tuple(end_s[low:high]) for low, high in zip(bounds, bounds[1:]))
-    return Simulated(by_rank, max(end_s, default=0.0))
+    delivered = (end_s[node] for node, op in enumerate(graph.ops) if op.kind is not Kind.SEND)
+    return Simulated(by_rank, max(end_s, default=0.0), max(delivered, default=0.0))
 
 
 _FREE, _ARRIVES, _DELIVERED, _ENDS = range(4)

@@ -43,7 +43,7 @@ def _resolve(text: str, setting: Setting) -> Workload:
         # the one key that needs no value
         rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
                         for item in rest.split(","))
-        return _pattern(parse_spec(f"{name}:{rest}", "workload"), setting)
+        return _pattern(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
     spec = parse_spec(text, "workload")
     if spec.name in ALGORITHMS:
         return collective(spec, setting)
@@ -88,7 +88,9 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         "class": traffic_classes(setting), "load": loads}, {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
     given = [kind for kind in kinds if v[kind] is not None]
     if len(given) != 1:
-        raise BadInput(f'{what} "{spec}" must name one of {", ".join(kinds)}, not {len(given)}.')
+        found = " and ".join(given) or "none"
+        raise BadInput(f'{what} "{spec}" must name one of {", ".join(kinds)}, not {found}; for example '
+                       "pattern:stride=1.")
     kind = given[0]
     if kind == "stride":
         pairs = patterns.stride(hosts, v["stride"])

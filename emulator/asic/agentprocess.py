@@ -28,8 +28,9 @@ class AgentProcess:
         if status is None:
             return None
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        return (f"The OpenFlow agent {how}; the switches forward on with the tables they have. "
-                f"The end of {self.log}:\n{self.tail()}")
+        said = self.tail()
+        return (f"The OpenFlow agent {how}; the switches forwarded on with the tables that they had."
+                + (f" The end of its log:\n{said}" if said else ""))
 
     def tail(self, lines: int = _LOG_TAIL_LINES) -> str:
         """The end of its log."""

@@ -1,4 +1,4 @@
-"""Compile the BPF programs at install time: `python -m emulator.asic.build`.
+"""Compile the BPF programs, and the relay of `--delay`, at install time: `python -m emulator.asic.build`.
 
 clang turns each bpf/NAME.bpf.c into bpf/build/NAME.bpf.o against a vmlinux.h that bpftool writes from
 this kernel's BTF. The objects are CO-RE (compile once, run everywhere): libbpf relocates them when
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from emulator.delay import build as relay
 from emulator.asic.libbpf import KERNEL_BTF
 from emulator.errors import EmulatorError, MachineLacks
 
@@ -107,16 +108,19 @@ def _give_back() -> None:
 
 def main() -> int:
     """Compile; print one line an object, or one sentence on what is missing."""
-    try:
-        made = build()
-    except EmulatorError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
+    made: list[Path] = []
+    status = 0
+    for compile_all in (relay.build, build):  # the relay first: it needs no BTF
+        try:
+            made += compile_all()
+        except EmulatorError as error:
+            print(error, file=sys.stderr)
+            status = error.exit_status
     for path in made:
         print(f"built {path}")
-    if not made:
-        print("the BPF objects are up to date")
-    return 0
+    if not made and not status:
+        print("the relay and the BPF objects are up to date")
+    return status
 
 
 if __name__ == "__main__":

@@ -14,19 +14,19 @@ from functools import cached_property
 import numpy as np
 
 from emulator.asic import layout
+from emulator.asic.biterrors import check_bit_errors
 from emulator.asic.build import object_path
 from emulator.asic.gate import KICK, Gate
 from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
                                    tc_hook, test_run)
 from emulator.asic.queueing import Queueing, limits
-from emulator.errors import BadInput, EmulatorError, MachineLacks
+from emulator.errors import EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES
 
 SAMPLE_GAP_NS = 250_000  # depth over time at no more than 4 kHz a queue
 _SAMPLES = 1 << 18  # of all queues together, between two reads; 4 MB
 _PROBE_FRAME = bytes(64)
-_MAX_LOSS = 0.2  # of one full frame; above, the programs' second-order formula is off by more than 1 %
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,8 @@ class Chip:
         `received` strikes after the packet used the link, `sent` before it is queued, so for a link
         between two switches set `received` at each end and leave `sent` to links to hosts.
         """
-        bits = 8 * int(self.ports[ifindex]["largest_frame"])
         for rate in (received, sent):
-            if not 0 <= rate * bits <= _MAX_LOSS:
-                raise BadInput(f"A bit error rate of {rate:g} loses {rate * bits:.0%} of full packets; "
-                               f"give at most {_MAX_LOSS / bits:.2g} here.")
+            check_bit_errors(rate, int(self.ports[ifindex]["largest_frame"]))
         self.ports[ifindex]["loss_in_q48"] = round(received * 8 * 2**48)
         self.ports[ifindex]["loss_out_q48"] = round(sent * 8 * 2**48)
 

@@ -13,6 +13,7 @@ from controllers.tables import Group
 from controllers.walk import TCP, UDP, Forwarding, Packet
 from emulator.asic.agentprocess import AgentProcess, start_agent
 from emulator.asic.assemble import assemble, faults, sites
+from emulator.asic.biterrors import BIT_ERROR, lost_packets, set_everywhere
 from emulator.asic.chip import Chip, PortSite, SwitchSite, open_chip
 from emulator.asic.datapath import BpfDatapath
 from emulator.asic.hashing import Flow, group_seed, hashed_member
@@ -29,7 +30,9 @@ from emulator.fabric.spec import ETHERNET_BYTES
 from emulator.fabric.switches import openflow_target
 from emulator.fabric.verify import verify_links, wait_until_verified
 
-_NO_LOSS = ("kick", "packet_ins_lost")  # frames of our own; copies to the controller
+LOG_LINES = 200
+# frames of our own; copies to the controller; what `--loss` asked for, which bit_errors tells
+_NO_LOSS = ("kick", "packet_ins_lost", BIT_ERROR)
 
 
 class BpfSwitches:
@@ -67,6 +70,14 @@ class BpfSwitches:
         totals = self.chip.drops["packets"][rows].sum(axis=0)
         return {f"refused by bpf switches: {cause}": int(total)
                 for cause, total in zip(CAUSES, totals, strict=True) if cause not in _NO_LOSS}
+
+    def set_bit_error_rate(self, rate: float) -> None:
+        """Lose packets of every link, both ways, as if each bit flipped with this chance."""
+        set_everywhere(self.chip, self.fabric, rate)
+
+    def bit_errors(self) -> dict[str, int]:
+        """Switch port -> packets of its link lost to bit errors since the start."""
+        return lost_packets(self.chip)
 
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
@@ -114,7 +125,7 @@ class BpfSwitches:
 
     def log_tail(self) -> str:
         """The end of the agent's log."""
-        return self._agent.tail()
+        return self._agent.tail(LOG_LINES)
 
     def stop(self) -> None:
         """End the agent and let go of the programs; the ports keep them until the sandbox ends."""

@@ -7,10 +7,8 @@ neighbour entry, however large the fabric, and nobody ever asks by ARP.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from os import close
 from pathlib import Path
 
 from emulator import netns
@@ -19,16 +17,13 @@ from emulator.fabric import link as shaping
 from emulator.fabric import rtnl
 from emulator.fabric.ethtool import offloads_off
 from emulator.fabric.spec import FabricSpec, HostSite, Port
-from emulator.netlink import Message, Netlink, NetlinkError
-from topologies.graph import GATEWAY_IP, GATEWAY_MAC, Graph, Link, interface
+from emulator.fabric.veths import ends, make_links, send
+from emulator.netlink import Message, Netlink
+from topologies.graph import GATEWAY_IP, GATEWAY_MAC, interface
 
 NETWORK, PREFIX = "10.0.0.0", 8
 MAX_NAME = 15  # IFNAMSIZ without its zero
 LOOPBACK = 1
-# Our own link numbers, unique over all namespaces: a number that is the same at both ends of a link
-# makes the kernel announce its carrier up to a second late (linkwatch_urgent_event, net/core/link_watch.c).
-FIRST_IFINDEX = 1001
-LINKS_AT_ONCE = 256  # each link of a host holds a descriptor meanwhile
 
 PLAIN_SWITCHES = ("ovs",)  # a switch of another kind shapes its ports itself (weights, marks, pauses)
 
@@ -115,29 +110,28 @@ def build(spec: FabricSpec) -> Fabric:
         netns.create(host.name)
         with netns.entered(host.name):
             _settings(spec.ecn)
-    _make_links(graph, spec.mtu)
+    make_links(graph, spec.mtu, delayed=spec.delay_s > 0)
     shape_of = shapes(spec)
     ports = tuple(Port(name, node, number, ifindex, None if node in graph.switch else node,
                        shape_of[link.index].rate_bps, shape_of[link.index].limit_bytes, link.index, peer)
-                  for name, node, number, ifindex, link, peer in _ends(graph.links))
+                  for name, node, number, ifindex, link, peer in ends(graph.links))
     access = {port.node: port.name for port in ports if port.netns}
     sites = tuple(HostSite(host.name, host.name, host.ip, access[host.name]) for host in graph.hosts)
     fabric = Fabric(spec, ports, sites, tuple(switch.name for switch in graph.switches), spec.datapath)
     offloads_off([port.name for port in fabric.switch_ports])
     with Netlink() as netlink:
         if spec.switch in PLAIN_SWITCHES:
-            _send(netlink, [message for port in fabric.switch_ports
-                            for message in queue_messages(port.ifindex, shape_of[port.link])],
-                  "the queues of switches")
-        _send(netlink, [rtnl.link_state(port.ifindex, up=True) for port in fabric.switch_ports],
-              "the ports of switches")
+            send(netlink, [message for port in fabric.switch_ports
+                           for message in queue_messages(port.ifindex, shape_of[port.link])],
+                 "the queues of switches")
+        send(netlink, [rtnl.link_state(port.ifindex, up=True) for port in fabric.switch_ports],
+             "the ports of switches")
     for site in fabric.hosts:
         port = fabric.port[site.interface]
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
             queue = queue_messages(port.ifindex, shape_of[port.link]) if spec.plain_hosts else []
-            _send(netlink, [*queue,
-                            *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
+            send(netlink, [*queue, *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
     return fabric
 
 
@@ -149,46 +143,12 @@ def _demand_fresh_namespace() -> None:
                 raise EmulatorError(f"A fabric is built in a fresh sandbox, but here {name} is up already.")
 
 
-def _ends(links: Iterable[Link], first: int = 0) -> Iterator[tuple[str, str, int, int, Link, str]]:
-    """(interface, node, port number, ifindex, link, peer interface) of both ends of `links`, the
-    first of which is link `first` of the fabric.
-    """
-    for place, link in enumerate(links, first):
-        a, b = interface(link.a, link.a_port), interface(link.b, link.b_port)
-        ifindex = FIRST_IFINDEX + 2 * place
-        yield a, link.a, link.a_port, ifindex, link, b
-        yield b, link.b, link.b_port, ifindex + 1, link, a
-
-
 def _settings(ecn: bool) -> None:
     for name, value in {**HOST_SETTINGS, "ipv4/tcp_ecn": "1" if ecn else "2"}.items():
         path = Path("/proc/sys/net", name)
         if name.startswith("ipv6/") and not path.exists():
             continue  # this kernel has no IPv6, which is what we want
         path.write_text(value)
-
-
-def _make_links(graph: Graph, mtu: int) -> None:
-    """All veth pairs in a few batches, the end of a host directly in its namespace."""
-    with Netlink() as netlink:
-        for start in range(0, len(graph.links), LINKS_AT_ONCE):
-            messages, fds = [], []
-            try:
-                for place, link in enumerate(graph.links[start:start + LINKS_AT_ONCE], start):
-                    (near, node, _, index, _, far), (_, _, _, far_index, _, _) = _ends([link], place)
-                    if node not in graph.host:
-                        node = link.b
-                        near, index, far, far_index = far, far_index, near, index
-                    host = graph.host.get(node)
-                    if host:
-                        fds.append(netns.open_fd(host.name))
-                    messages.append(rtnl.veth(far, far_index, near, index, mtu,
-                                              rtnl.mac_bytes(host.mac) if host else None,
-                                              fds[-1] if host else None))
-                _send(netlink, messages, "the links")
-            finally:
-                for fd in fds:
-                    close(fd)
 
 
 def queue_messages(ifindex: int, made: shaping.Shape) -> list[Message]:
@@ -202,11 +162,3 @@ def _host_messages(ifindex: int, ip: str, quickack: bool) -> list[Message]:
     return [rtnl.link_state(LOOPBACK, up=True), rtnl.link_state(ifindex, up=True),
             rtnl.address(ifindex, ip, PREFIX), rtnl.route(ifindex, NETWORK, PREFIX, GATEWAY_IP, ip, quickack),
             rtnl.neighbour(ifindex, GATEWAY_IP, rtnl.mac_bytes(GATEWAY_MAC))]
-
-
-def _send(netlink: Netlink, messages: list[Message], what: str) -> None:
-    try:
-        netlink.batch(messages)
-    except NetlinkError as error:
-        raise EmulatorError(f"The kernel refused message {error.index} of {len(messages)} for {what}: "
-                            f"{error.strerror} (errno {error.errno}).") from error

@@ -56,7 +56,7 @@ def _follow(fabric: Fabric, source: str, destination: str, port: int) -> str:
             except OSError as error:
                 return f"Host {source} cannot send at all ({error.strerror})."
             time.sleep(_GAP_S)
-    time.sleep(10 * _GAP_S)
+    time.sleep(10 * _GAP_S + len(graph.switches) * fabric.spec.delay_s)
     after = port_counts(fabric)
     grown = {name: after[name] - before[name] for name in after}
     at = fabric.port[fabric.site[source].interface]

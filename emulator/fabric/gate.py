@@ -22,6 +22,7 @@ GATE_PORT = 4991  # where probes go; the workload uses others
 AT_ONCE = 64
 TCP_AT_ONCE = 8
 _UDP_TRIES, _UDP_WAIT_S = 8, 0.5
+_MOST_LINKS = 8  # of a path, in any fabric that is shipped
 _GIVE_UP_AFTER = 8  # failed probes: more would only repeat the news
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # no TIME_WAIT that would hold a port the workload wants
 
@@ -103,14 +104,15 @@ async def _prove(fabric: Fabric, sockets: _Sockets,
     for echo in sockets.echoes:
         loop.add_reader(echo, _echo_datagrams, echo)
     servers = [asyncio.create_task(_accept(listener)) for listener in sockets.listeners]
+    delays_s = 2 * _MOST_LINKS * fabric.spec.delay_s
     slowest_bps = min(port.rate_bps for port in fabric.ports)
     full = (2 * fabric.spec.mtu + 1) * 8 / slowest_bps  # seconds that a TCP probe occupies a link
     pairs = list({(probe.source, probe.destination): probe for probe in reversed(probes)}.values())[::-1]
     failed: list[tuple[str, Probe]] = []
     try:
         for kind, wanted, one, width, wait_s in (
-                ("UDP", probes, _udp, AT_ONCE, _UDP_WAIT_S + 100 * AT_ONCE * 8 / slowest_bps),
-                ("TCP", pairs, _tcp, TCP_AT_ONCE, 5.0 + 4 * TCP_AT_ONCE * full)):
+                ("UDP", probes, _udp, AT_ONCE, _UDP_WAIT_S + delays_s + 100 * AT_ONCE * 8 / slowest_bps),
+                ("TCP", pairs, _tcp, TCP_AT_ONCE, 5.0 + 8 * delays_s + 4 * TCP_AT_ONCE * full)):
             free = asyncio.Semaphore(width)
 
             async def guarded(probe, one=one, kind=kind, free=free, wait_s=wait_s):

@@ -56,7 +56,10 @@ class JsonRpc:
 
     def _send(self, message: dict) -> None:
         self._socket.settimeout(self._timeout_s)
-        self._socket.sendall(json.dumps(message).encode())
+        try:
+            self._socket.sendall(json.dumps(message).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            raise EmulatorError(f"Open vSwitch has gone from {self._path}.") from None
 
     def _receive(self, end_s: float, method: str) -> dict:
         while True:
@@ -73,6 +76,8 @@ class JsonRpc:
         self._socket.settimeout(max(0.001, end_s - time.monotonic()))
         try:
             data = self._socket.recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
         except TimeoutError:
             raise EmulatorError(f"Open vSwitch did not answer {method} at {self._path} in time.") from None
         if not data:

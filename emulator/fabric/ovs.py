@@ -10,12 +10,13 @@ import subprocess
 from dataclasses import dataclass
 
 from emulator import machine
-from emulator.errors import EmulatorError
+from emulator.errors import BadInput, EmulatorError
 from emulator.fabric import ovs_daemons as daemons
 from emulator.fabric.build import GATEWAY_MAC, Fabric
 from emulator.fabric.jsonrpc import JsonRpc
 from emulator.fabric.ovs_database import configured, operations, port_faults, transact
 from emulator.fabric.ovs_sockets import borrow, close_at_once, widen
+from emulator.fabric.release import release_at
 from emulator.fabric.verify import verify_links, wait_until_verified
 
 
@@ -85,6 +86,14 @@ class Ovs:
         """Packets lost inside the switches, since the start: none of them is a queue's."""
         return {f"lookups lost of ovs-{self.fabric.datapath}": self.lookups().lost}
 
+    def set_bit_error_rate(self, rate: float) -> None:
+        """Open vSwitch loses nothing on purpose."""
+        raise BadInput(f"Open vSwitch cannot lose packets to bit errors ({rate:g} was asked); use --switch bpf.")
+
+    def bit_errors(self) -> dict[str, int]:
+        """None."""
+        return {}
+
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
         return verify_links(self.fabric)
@@ -147,6 +156,8 @@ def start(fabric: Fabric, controller_port: int) -> Ovs:
         if fabric.datapath == "netdev":
             _open_sending_socket(fabric)
             widen(ovs.pid, sum(port.limit_bytes for port in fabric.switch_ports))
+        else:
+            release_at(fabric.switch_ports)
         wait_until_verified(fabric)
     except EmulatorError as error:
         daemons.kill(processes)

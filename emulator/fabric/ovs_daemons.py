@@ -68,7 +68,9 @@ def wait_until(true: Callable[[], bool], processes: Sequence[subprocess.Popen], 
 def check_alive(process: subprocess.Popen) -> None:
     """Raise EmulatorError when a daemon has ended."""
     if process.poll() is not None:
-        raise EmulatorError(f"{Path(process.args[0]).name} ended with status {process.returncode}.")
+        status = process.returncode
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        raise EmulatorError(f"{Path(process.args[0]).name} {how}.")
 
 
 def kill(processes: Sequence[subprocess.Popen]) -> None:

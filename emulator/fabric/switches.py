@@ -35,6 +35,12 @@ class Switches(Protocol):
     def losses(self) -> dict[str, int]:
         """Packets lost where no queue is, by cause, since the start."""
 
+    def set_bit_error_rate(self, rate: float) -> None:
+        """Lose packets of every link, both ways, as if each bit flipped with this chance."""
+
+    def bit_errors(self) -> dict[str, int]:
+        """Switch port -> packets of its link lost to bit errors, since the start; empty where none can be."""
+
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
 

@@ -37,10 +37,12 @@ def conservation(run: Observations) -> Check:
     faults = [*_on_links(run), *_in_switches(run), *_elsewhere(run)]
     crossed = sum(counters.tx_packets for counters in run.between.links.values())
     dropped = sum(queue.dropped_packets for queue in run.between.queues.values())
+    ordered = sum(run.switch_drops.values())
+    hit = f", and {ordered} were lost to bit errors, as asked" if ordered else ""
     if not faults:
         return Check("conservation", 0, 0, True,
                      f"{crossed} packets crossed {len(run.ports) // 2} links and all arrived; {dropped} were "
-                     f"dropped, all of them in emulated queues")
+                     f"dropped, all of them in emulated queues{hit}")
     faults.sort(key=lambda fault: -fault[0])
     missing = sum(number for number, _ in faults)
     return Check("conservation", missing, 0, False,
@@ -87,7 +89,7 @@ def _elsewhere(run: Observations) -> Iterator[tuple[int, str]]:
         for name in SOCKET_DROPS:
             if counters.get(name, 0):
                 yield counters[name], f"{host} counts {counters[name]} {name}"
-    for where, number in run.datapath_losses.items():
+    for where, number in (*run.datapath_losses.items(), *(run.delay.losses.items() if run.delay else ())):
         if number:
             yield number, f"{number} {where}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from emulator.delay.record import DelayRecord
 from emulator.fabric.spec import ETHERNET_BYTES, Port
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.cpu import CoreSeries
@@ -50,6 +51,7 @@ class Observations:
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     paths: round trips of long flows; empty where none was measured.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
+    delay: what the relay of --delay did, None where links have no delay.
     pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
         classes refused.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
@@ -78,6 +80,7 @@ class Observations:
     link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
     impossible_windows: int = 0
+    delay: DelayRecord | None = None
     pauses: PauseRecord | None = None
     lossless_drops: int = 0
 

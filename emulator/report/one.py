@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from emulator.report import setup, transport
 from emulator.report.classes import classes, pauses
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
@@ -21,8 +22,13 @@ def headline(summary: Summary) -> str:
     """One line that says what ran."""
     e, s = summary["experiment"], summary["setup"]
     return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host link "
-            f"{show_rate(e['rate_bps'])} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
+            f"{show_rate(e['rate_bps'])}{_delay(e)} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
             f"{e['switch']} switch · {e['routing']} · {e['cc']} · seed {e['seed']}")
+
+
+def _delay(experiment: Mapping[str, Any]) -> str:
+    """Of each link, where it has one."""
+    return f", delay {show_time(experiment['delay_s'])}" if experiment["delay_s"] else ""
 
 
 def _work(summary: Summary) -> Table:
@@ -91,7 +97,8 @@ def _queues(summary: Summary, count: int = 6) -> Table:
 
 def _loss(summary: Summary) -> str:
     loss = summary["loss"]
-    return (f"Loss: {loss['dropped_packets']} packets dropped ({percent(loss['loss_rate'], 3)}), "
+    hit = f"{loss['bit_error_packets']} lost to bit errors, " if loss["bit_error_rate"] else ""
+    return (f"Loss: {loss['dropped_packets']} packets dropped ({percent(loss['loss_rate'], 3)}), {hit}"
             f"{loss['retransmitted_segments']} segments sent again, "
             f"{percent(loss['ecn_marked_fraction'])} of ECN-capable packets marked")
 
@@ -143,11 +150,12 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     if listed:
         parts.append(listed)
     if summary["links"]:
-        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary), ""]
+        parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary),
+                  *transport.lines(summary), ""]
     served = classes(summary)
     parts += [served, *pauses(summary)] if served else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]
-    parts += [_verdict(summary), f"Result bundle: {out}"]
+    parts += [*setup.lines(summary), _verdict(summary), f"Result bundle: {out}"]
     return Group(*parts)

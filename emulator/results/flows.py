@@ -6,7 +6,7 @@ trip, and the time of the bytes beyond the shaper's burst at the slowest link).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -55,6 +55,7 @@ def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
         return []
     links = _links_between(plan)
     shortest = Paths(plan.graph)
+    without_delay = replace(plan.wire, delay_s=0.0)  # the least round trip has the delays in it
     ideal: dict[tuple[ConnectionKey, int], float] = {}
     hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
     connection = {c.key: c for c in outcome.engine.connections}
@@ -64,7 +65,7 @@ def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
         path = outcome.paths.get(key, ())
         if (key, message.size_bytes) not in ideal:
             crossed = _crossed(path, links) or shortest.first_links(hosts[key.src], hosts[key.dst])
-            ideal[key, message.size_bytes] = (plan.wire.ideal_fct_s(crossed, message.size_bytes)
+            ideal[key, message.size_bytes] = (without_delay.ideal_fct_s(crossed, message.size_bytes)
                                               + connection[key].info.min_rtt_s)
         alone = ideal[key, message.size_bytes]
         fct = message.acked_s - message.start_s

@@ -1,17 +1,19 @@
-"""What links and queues did: the blocks links, queues and loss of the summary."""
+"""What links, queues and transport did: the blocks links, queues, loss, transport and delay of the summary."""
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.transport import transport
 from emulator.telemetry.summary import exact_queues, links_block, loss_block, queues_block
 
 
 def measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """The blocks links, queues and loss."""
+    """The blocks links, queues, loss, transport and delay."""
     if outcome.recording is None or outcome.between is None:
-        return {"links": None, "queues": None, "loss": None}
+        return dict.fromkeys(("links", "queues", "loss", "transport", "delay"))
     series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
     links = links_block(series, plan.graph, plan.wire.frame_bytes)
     queues = queues_block(series, plan.wire.frame_bytes)
@@ -27,7 +29,19 @@ def measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         tier["sent_bytes"] = sum(counters[port.name].sent_bytes for port in ports)
         tier["payload_bytes_expected"] = plan.tier_bytes.get(name, 0.0) * plan.iterations
     links["connections_by_top_switch"] = connections_by_top_switch(plan, outcome)
-    return {"links": links, "queues": queues, "loss": loss_block(outcome.between, outcome.ports)}
+    return {"links": links, "queues": queues,
+            "loss": with_bit_errors(loss_block(outcome.between, outcome.ports), plan, outcome),
+            "transport": transport(outcome), "delay": outcome.delay and asdict(outcome.delay)}
+
+
+def with_bit_errors(loss: dict[str, Any], plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """The loss block with what bit errors took (`--loss`), in all and by link; drops of queues stay apart."""
+    by_link: dict[int, int] = {}
+    for port in outcome.ports:
+        if outcome.bit_errors.get(port.name):
+            by_link[port.link] = by_link.get(port.link, 0) + outcome.bit_errors[port.name]
+    return {**loss, "bit_error_rate": plan.bit_error_rate, "bit_error_packets": sum(by_link.values()),
+            "bit_errors_by_link": [{"link": link, "packets": by_link[link]} for link in sorted(by_link)]}
 
 
 def connections_by_top_switch(plan: Plan, outcome: Outcome) -> dict[str, int]:

@@ -49,7 +49,8 @@ def _experiment(plan: Plan) -> dict[str, Any]:
             "datapath": plan.datapath, "workload": e.workload, "rate_bps": plan.wire.rate_bps,
             "mtu": plan.wire.mtu, "buffer_bytes": plan.buffer_bytes, "cc": e.cc,
             "swift_target_s": plan.swift.target_s if e.cc == "swift" else None,
-            "ecn_bytes": plan.ecn_bytes, "seed": e.seed,
+            "ecn_bytes": plan.ecn_bytes, "delay_s": plan.wire.delay_s, "bit_error_rate": plan.bit_error_rate,
+            "seed": e.seed,
             "dilation": e.dilation, "byte_scale": e.byte_scale, "verify": e.verify,
             "deadline_s": plan.deadline_s, "iterations": plan.workload.iterations,
             "warmup": plan.workload.warmup}
@@ -57,5 +58,8 @@ def _experiment(plan: Plan) -> dict[str, Any]:
 
 def _setup(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     times = outcome.setup
+    used = times.memory if times else None
     return {"up_s": times and times.up_s, "ready_s": times and times.ready_s, "down_s": times and times.down_s,
+            "memory_processes_bytes": used and used.processes, "memory_largest_process_bytes": used and used.largest,
+            "memory_kernel_bytes": used and used.kernel,
             "hosts": len(plan.graph.hosts), "switches": len(plan.graph.switches), "links": len(plan.graph.links)}

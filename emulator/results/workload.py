@@ -77,7 +77,7 @@ def projected(plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
     if k == 1:
         return None
     completion = w["completion_s"]
-    return {"dilation": k, "rate_bps": plan.wire.rate_bps * k,
+    return {"dilation": k, "rate_bps": plan.wire.rate_bps * k, "delay_s": plan.wire.delay_s / k,
             "completion_s": completion / k if completion else None, "ideal_s": plan.ideal.ideal_s / k,
             "algbw_bps": w["algbw_bps"] * k if w["algbw_bps"] else None,
             "busbw_bps": w["busbw_bps"] * k if w["busbw_bps"] else None,

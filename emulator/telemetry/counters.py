@@ -6,7 +6,7 @@ different places have to agree.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from emulator.errors import MachineLacks
 from emulator.fabric.spec import HostSite, Port
@@ -92,6 +92,15 @@ def difference(before: Snapshot, after: Snapshot) -> Snapshot:
          for host, early in before.sockets.items()},
         Backlog(after.backlog.dropped - before.backlog.dropped,
                 after.backlog.squeezed - before.backlog.squeezed))
+
+
+def without_drops(counted: Snapshot, lost: Mapping[str, int]) -> Snapshot:
+    """`counted` with `lost` packets of each interface taken out of its drops: a program in front of the queue
+    dropped them, which is counted with the queue's own, and they are told apart (bit errors).
+    """
+    return replace(counted, queues={
+        name: replace(queue, dropped_packets=queue.dropped_packets - lost.get(name, 0))
+        for name, queue in counted.queues.items()})
 
 
 def _since(before: QueueCounters, after: QueueCounters) -> QueueCounters:

@@ -1,6 +1,6 @@
 """os-ken's own switch test cases (os_ken/tests/switch/of13) against the agent with the model datapath.
 
-    PYTHONPATH=.:tests/agent python tests/agent/conformance.py [--verbose]
+    python -m tests.agent.conformance [--verbose]
 
 Each case installs flows and groups, sends a packet into port 1 and says what must come out of port
 2, or go to the controller, or match nothing. A case is

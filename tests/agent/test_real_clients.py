@@ -86,6 +86,6 @@ def test_ovs_ofctl_is_told_what_is_refused(seen: dict, name: str) -> None:
 
 def test_the_end_of_the_agent_is_reported_and_its_successor_listens(seen: dict) -> None:
     assert seen["failure_while_running"] is None
-    assert "was killed by signal 9; the switches forward on" in seen["failure_when_killed"]
+    assert "was killed by signal 9; the switches forwarded on" in seen["failure_when_killed"]
     assert "dpid:0000000000000002" in seen["show_after_restart"]
     assert seen["left"] == ["agent.json", "agent.log", "events"]

@@ -8,7 +8,8 @@ import pytest
 
 from emulator import machine
 from emulator.errors import BadInput, EmulatorError
-from emulator.fabric.build import Fabric, _ends, shapes
+from emulator.fabric.build import Fabric, shapes
+from emulator.fabric.veths import ends
 from emulator.fabric.ovs import parse_lookups, parse_output
 from emulator.fabric.ovs_database import operations
 from emulator.fabric.pcap import check_ports
@@ -23,7 +24,7 @@ def imagined(spec: FabricSpec) -> Fabric:
     shape_of = shapes(spec)
     ports = tuple(Port(name, node, number, ifindex, None if node in spec.graph.switch else node,
                        shape_of[link.index].rate_bps, shape_of[link.index].limit_bytes, link.index, peer)
-                  for name, node, number, ifindex, link, peer in _ends(spec.graph.links))
+                  for name, node, number, ifindex, link, peer in ends(spec.graph.links))
     return Fabric(spec, ports, (), tuple(switch.name for switch in spec.graph.switches), "netdev")
 
 
