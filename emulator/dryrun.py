@@ -71,7 +71,8 @@ def _classes(plan: Plan) -> list[Any]:
     made = table("Classes of service", "class", "DSCP", "service", "buffer", "marks above", "lossless")
     for each, queue in zip(plan.classes.classes, plan.queueing.classes):
         made.add_row(each.name, str(each.dscp), each.service, show_size(queue.limit_bytes),
-                     "-" if queue.mark_bytes is None else show_size(queue.mark_bytes), "yes" if each.lossless else "no")
+                     "-" if queue.mark_bytes is None else show_size(queue.mark_bytes),
+                     "yes" if each.lossless else "no")
     return [made]
 
 

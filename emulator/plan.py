@@ -96,7 +96,8 @@ class Plan:
         files = {key: with_file(getattr(self.experiment, key), lambda name: str(Path(name).absolute()))
                  for key in FILE_OPTIONS if key != "classes"}
         return self.experiment.model_copy(update={
-            **files, "classes": self.classes.as_mapping() if self.classes else "off", "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
+            **files, "classes": self.classes.as_mapping() if self.classes else "off",
+            "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
             "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
 
     @property
@@ -132,7 +133,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
     service(plan.queueing, wire.frame_bytes)  # refuses shares, thresholds and weights that no port can have
     if classes:
-        classes.pause_thresholds(graph, wire.rate_bps, plan.buffer_bytes, wire.frame_bytes)
+        classes.pause_thresholds(graph, wire.rate_bps, plan.buffer_bytes, wire.frame_bytes, wire.delay_s)
     return plan
 
 

@@ -20,8 +20,8 @@ from dataclasses import replace
 from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput
 from emulator.fabric import rtnl
-from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_root, leaf, read_class, read_kind,
-                                  shape)
+from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_root, leaf, read_class,
+                                  read_kind, shape)
 from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
 
 _OWN_SHARE = 1000  # a child's own rate is 1/1000 of the port's
@@ -60,7 +60,8 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     return messages
 
 
-def weight_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
+def weight_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
+                    queueing: Queueing) -> list[Message]:
     """What gives the classes of a port that stands the weights of `queueing`; packets stay where they are."""
     port = shape(rate_bps, mtu, limit_bytes)
     own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)

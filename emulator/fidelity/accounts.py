@@ -74,7 +74,7 @@ def _in_switches(run: Observations) -> Iterator[tuple[int, str]]:
         left[port.node] = (left.get(port.node, 0) + link.tx_packets + link.tx_dropped
                            + queue.dropped_packets + queue.queued_packets)
     for switch, packets in entered.items():
-        gone = left[switch] + run.switch_drops.get(switch, 0)
+        gone = left[switch] + run.switch_drops.get(switch, 0) + run.kept_frames.get(switch, 0)
         if packets > gone:
             yield packets - gone, f"{switch} received {packets} packets and lost {packets - gone} inside"
         elif packets < gone:

@@ -49,6 +49,7 @@ class Observations:
         interfaces that only groups send to.
     datapath_losses: what (such as 'lookups lost of ovs-netdev') -> packets lost where no queue is.
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
+    kept_frames: switch -> frames that only wake a queue (asic/gate.py) which it kept, less those that it sent.
     paths: round trips of long flows; empty where none was measured.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
     delay: what the relay of --delay did, None where links have no delay.
@@ -82,6 +83,7 @@ class Observations:
     impossible_windows: int = 0
     delay: DelayRecord | None = None
     pauses: PauseRecord | None = None
+    kept_frames: Mapping[str, int] = field(default_factory=dict)
     lossless_drops: int = 0
 
     @property
