@@ -45,11 +45,67 @@ class Ledger:
         self._error_count = 0
         self._packet_ins = 0
         self._port_events: list[dict[str, object]] = []
+        self._repairs: list[dict[str, object]] = []
+        self._drained: tuple[str, ...] = ()
+        self._settled = True
+        self._adopted: dict[str, object] | None = None
+        self._scheduling: dict[str, object] | None = None
+        self._traffic: dict[int, tuple[float, dict[int, tuple[int, int]]]] = {}
         self._lock = threading.Lock()
 
     def tables(self, dpid: int) -> SwitchTables:
         """What the switch is to be told; KeyError for one that is not of this fabric."""
         return self._entries[dpid].tables
+
+    def planned(self, dpid: int, tables: SwitchTables) -> None:
+        """The switch is being told to hold `tables` from now on; what was read of the old ones is history."""
+        with self._lock:
+            entry = self._entries[dpid]
+            entry.tables, entry.installed, entry.rules, entry.groups = tables, False, None, None
+
+    def settling(self) -> None:
+        """A change has begun that the switches do not hold yet."""
+        with self._lock:
+            self._settled = False
+
+    def repaired(self, repair: dict[str, object]) -> None:
+        """The switches have confirmed the last tables of a change: {began_s, done_s, switches, changes,
+        avoided}, times as time.monotonic() gives them."""
+        with self._lock:
+            self._settled = True
+            self._repairs.append(repair)
+
+    def adopted(self, adoption: dict[str, object]) -> None:
+        """All switches were read after the start and hold their tables: {done_s, switches, changes}, the last
+        two of those that had to be told something."""
+        with self._lock:
+            self._adopted = adoption
+
+    def drained(self, links: Iterable[str]) -> None:
+        """These links carry no traffic because somebody asked for it."""
+        with self._lock:
+            self._drained = tuple(links)
+
+    def scheduled(self, summary: dict[str, object]) -> None:
+        """What global scheduling has done so far (`SchedulingLoop.summary`)."""
+        with self._lock:
+            self._scheduling = summary
+
+    @property
+    def settled(self) -> bool:
+        """Does every switch hold, or has it been told since it connected, the tables that shall stay?"""
+        with self._lock:
+            return self._settled
+
+    def traffic(self, dpid: int, time_s: float, ports: dict[int, tuple[int, int]]) -> None:
+        """port -> (packets, bytes) sent, as the switch counted them at time_s."""
+        with self._lock:
+            self._traffic[dpid] = (time_s, ports)
+
+    def counted(self) -> dict[int, tuple[float, dict[int, tuple[int, int]]]]:
+        """datapath id -> (time_s, port -> (packets, bytes) sent), as last counted."""
+        with self._lock:
+            return dict(self._traffic)
 
     def connected(self, dpid: int, version: str) -> None:
         """The switch speaks OpenFlow `version` with us; whatever was known of its tables no longer counts."""
@@ -117,7 +173,9 @@ class Ledger:
                 "ready": all(entry.ready for entry in entries.values()) and not self._error_count,
                 "switches": {name: _described(entry) for name, entry in entries.items()},
                 "errors": list(self._errors), "error_count": self._error_count,
-                "packet_ins": self._packet_ins, "port_events": list(self._port_events)}
+                "packet_ins": self._packet_ins, "port_events": list(self._port_events),
+                "repairs": list(self._repairs), "drained": list(self._drained), "settled": self._settled,
+                "adopted": self._adopted, "scheduling": self._scheduling}
 
     def _add_error(self, sentence: str, lacks: bool) -> None:
         self._error_count += 1

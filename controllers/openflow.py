@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ from os_ken.ofproto import ofproto_v1_3, ofproto_v1_5
 from os_ken.ofproto.ofproto_parser import MsgBase
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
-from controllers.tables import Action, FlowRule, Group, Output, Selection, SetEthDst, SwitchTables
+from controllers.changes import AddGroup, Change, PutFlow, RemoveFlow, changes
+from controllers.tables import (TCP, Action, FlowRule, Group, Match, Output, Selection, SetEthDst,
+                                SwitchTables)
 from emulator.errors import MachineLacks
 
 VERSIONS = (ofproto_v1_3.OFP_VERSION, ofproto_v1_5.OFP_VERSION)
@@ -45,24 +48,59 @@ def install_orders(datapath: ProtocolDesc, name: str, tables: SwitchTables) -> l
     Raises MachineLacks where the connection's OpenFlow version cannot seed select groups: unseeded,
     all switches hash alike and traffic polarises.
     """
-    if tables.groups and datapath.ofproto.OFP_VERSION < SEEDED_VERSION:
-        raise MachineLacks(f"switch {name} speaks OpenFlow 1.3 and no later, in which a select group has no "
-                           f"seed; all switches would hash alike and leave half of the paths empty. Use a "
-                           f"switch with OpenFlow 1.5, or --routing single.")
     ofp, parser = datapath.ofproto, datapath.ofproto_parser
-    orders = [
+    nothing = SwitchTables(tables.dpid, (), ())
+    return [
         Order(parser.OFPFlowMod(datapath, command=ofp.OFPFC_DELETE, table_id=ofp.OFPTT_ALL,
                                 out_port=ofp.OFPP_ANY, out_group=ofp.OFPG_ANY, match=parser.OFPMatch(),
                                 instructions=[]), "the removal of all old rules"),
         Order(parser.OFPGroupMod(datapath, command=ofp.OFPGC_DELETE, type_=ofp.OFPGT_SELECT,
-                                 group_id=ofp.OFPG_ALL), "the removal of all old groups")]
-    orders += [Order(_group_mod(datapath, group),
+                                 group_id=ofp.OFPG_ALL), "the removal of all old groups"),
+        *change_orders(datapath, name, changes(nothing, tables))]
+
+
+def change_orders(datapath: ProtocolDesc, name: str, steps: Sequence[Change]) -> list[Order]:
+    """The messages that carry out `steps` at the switch `name`, in their order, barrier last.
+
+    Raises MachineLacks as `install_orders` does.
+    """
+    if datapath.ofproto.OFP_VERSION < SEEDED_VERSION and any(isinstance(step, AddGroup) for step in steps):
+        raise MachineLacks(f"switch {name} speaks OpenFlow 1.3 and no later, in which a select group has no "
+                           f"seed; all switches would hash alike and leave half of the paths empty. Use a "
+                           f"switch with OpenFlow 1.5, or --routing single.")
+    orders = [_order(datapath, step) for step in steps]
+    return [*orders, Order(datapath.ofproto_parser.OFPBarrierRequest(datapath), "the barrier")]
+
+
+def _order(datapath: ProtocolDesc, step: Change) -> Order:
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    if isinstance(step, AddGroup):
+        group = step.group
+        return Order(_group_mod(datapath, group),
                      f'group {group.id} (selection method "{group.selection.method}")')
-               for group in tables.groups]
-    orders += [Order(_flow_mod(datapath, rule), f"the rule for {rule.match.ipv4_dst or 'all else'}")
-               for rule in tables.flows]
-    orders.append(Order(parser.OFPBarrierRequest(datapath), "the barrier"))
-    return orders
+    if isinstance(step, PutFlow):
+        return Order(_flow_mod(datapath, step.rule), f"the rule for {_named(step.rule.match)}")
+    if isinstance(step, RemoveFlow):
+        removal = parser.OFPFlowMod(datapath, command=ofp.OFPFC_DELETE_STRICT, priority=step.priority,
+                                    out_port=ofp.OFPP_ANY, out_group=ofp.OFPG_ANY,
+                                    match=_fields(datapath, step.match), instructions=[])
+        return Order(removal, f"the removal of the rule for {_named(step.match)}")
+    return Order(parser.OFPGroupMod(datapath, command=ofp.OFPGC_DELETE, type_=ofp.OFPGT_SELECT,
+                                    group_id=step.number), f"the removal of group {step.number}")
+
+
+def _named(match: Match) -> str:
+    return match.ipv4_dst if match == Match(match.ipv4_dst) and match.ipv4_dst else str(match)
+
+
+def read_requests(datapath: ProtocolDesc) -> list[MsgBase]:
+    """Requests whose replies describe all rules and, from 1.5 on, all groups of the switch (`readback`)."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    everything = (datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0, parser.OFPMatch())
+    if ofp.OFP_VERSION < SEEDED_VERSION:
+        return [parser.OFPFlowStatsRequest(*everything)]
+    return [parser.OFPFlowDescStatsRequest(*everything),
+            parser.OFPGroupDescStatsRequest(datapath, 0, ofp.OFPG_ALL)]
 
 
 def count_requests(datapath: ProtocolDesc) -> list[MsgBase]:
@@ -122,15 +160,24 @@ def explain(message: MsgBase, name: str, what: str) -> Refusal:
 
 def _flow_mod(datapath: ProtocolDesc, rule: FlowRule) -> MsgBase:
     ofp, parser = datapath.ofproto, datapath.ofproto_parser
-    fields: dict[str, Any] = {}
-    if rule.match.ipv4_dst is not None:
-        network = ipaddress.IPv4Network(rule.match.ipv4_dst)
-        fields = {"eth_type": ETH_TYPE_IPV4,
-                  "ipv4_dst": (str(network.network_address), str(network.netmask))}
     actions = [_action(datapath, action) for action in rule.actions]
     instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)] if actions else []
     return parser.OFPFlowMod(datapath, priority=rule.priority, out_port=ofp.OFPP_ANY, out_group=ofp.OFPG_ANY,
-                             match=parser.OFPMatch(**fields), instructions=instructions)
+                             match=_fields(datapath, rule.match), instructions=instructions)
+
+
+def _fields(datapath: ProtocolDesc, match: Match) -> Any:
+    """A Match as OXM fields; TCP and UDP name their ports each in their own way."""
+    fields: dict[str, Any] = {} if match == Match() else {"eth_type": ETH_TYPE_IPV4}
+    for name in ("ipv4_dst", "ipv4_src"):
+        if getattr(match, name) is not None:
+            network = ipaddress.IPv4Network(getattr(match, name))
+            fields[name] = (str(network.network_address), str(network.netmask))
+    protocol = "tcp" if match.ip_proto == TCP else "udp"
+    ports = {f"{protocol}_src": match.l4_src, f"{protocol}_dst": match.l4_dst}
+    exact = {"ip_proto": match.ip_proto, "ip_dscp": match.ip_dscp, **ports}
+    fields |= {name: value for name, value in exact.items() if value is not None}
+    return datapath.ofproto_parser.OFPMatch(**fields)
 
 
 def _action(datapath: ProtocolDesc, action: Action) -> Any:

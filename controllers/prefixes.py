@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from topologies.graph import Host
 
@@ -43,17 +44,21 @@ def _block(hosts: Sequence[tuple[int, str]]) -> Block:
     return Block(prefix, None, (_block(lower), _block(hosts[len(lower):])))
 
 
-def aggregate(tree: Block, hops: Mapping[str, tuple[int, ...]]) -> list[tuple[str, tuple[int, ...]]]:
+Ports = TypeVar("Ports", bound=tuple)
+"""The next hops to a rack: ports, with their weights or without; compared, never looked into."""
+
+
+def aggregate(tree: Block, hops: Mapping[str, Ports]) -> list[tuple[str, Ports]]:
     """[(prefix, ports)] for one switch whose next hops to each rack are `hops`, in address order.
 
-    A rack without next hops (the switch itself) gets no prefix.
+    A rack without next hops (the switch itself, or one that is out of reach) gets no prefix.
     """
-    table: list[tuple[str, tuple[int, ...]]] = []
+    table: list[tuple[str, Ports]] = []
 
-    def shared(block: Block) -> tuple[int, ...] | None:
+    def shared(block: Block) -> Ports | None:
         """The ports that serve the whole block; None when they differ, its parts then being in the table."""
         if block.rack is not None:
-            return hops[block.rack]
+            return hops.get(block.rack, ())
         lower, upper = (shared(half) for half in block.halves)
         if lower is not None and lower == upper:
             return lower

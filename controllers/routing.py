@@ -3,12 +3,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from controllers.nexthops import NextHops, equal_cost, spanning_tree
 from controllers.prefixes import aggregate, blocks
-from controllers.tables import (Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
+from controllers.scheduling import options as scheduling
+from controllers.scheduling.options import Scheduling
+from controllers.tables import (FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
+from controllers.valiant import group_minimal, is_dragonfly, spread_over_groups
+from controllers.weights import alike, buckets, weighted
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec, take
 from emulator.units import parse_time
@@ -22,12 +27,16 @@ class Routing:
     """One entry for --routing: how it is written (with its defaults), what it does, and how.
 
     `method` is how a switch's group chooses among next hops; Open vSwitch knows 'hash' alone.
+    `weighs`: next hops get shares in proportion to their capacity, not equal ones. `over`: what is done to
+    the tables at the end.
     """
 
     spec: str
     about: str
     next_hops: Callable[[Graph], NextHops]
     method: str
+    weighs: bool = False
+    over: Callable[[Graph, Mapping[int, SwitchTables]], dict[int, SwitchTables]] | None = None
 
 
 ROUTINGS: Mapping[str, Routing] = {
@@ -35,10 +44,19 @@ ROUTINGS: Mapping[str, Routing] = {
                             "every switch", equal_cost, "hash"),
     "flowlet": Routing("flowlet:gap=5ms", "a flow may take another shortest path after a pause of `gap` "
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
-    "spray": Routing("spray", "every packet takes the next of the shortest paths in turn",
-                     equal_cost, "spray"),
-    "adaptive": Routing("adaptive", "every packet takes the shortest path with the emptiest queue",
+    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to their "
+                              "capacity", equal_cost, "spray", weighs=True),
+    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
+                                         "queue; global: the controller moves elephants; both",
                         equal_cost, "least-queue"),
+    "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First "
+                                                        "Fit (NSDI'10)", equal_cost, "hash"),
+    "sa": Routing(scheduling.SHORT_SPEC.format("sa"), "adaptive:scope=global with Hedera's Simulated "
+                                                      "Annealing", equal_cost, "hash"),
+    "wcmp": Routing("wcmp", "hash each flow over all shortest paths, in proportion to their capacity "
+                            "(EuroSys'14)", equal_cost, "hash", weighs=True),
+    "valiant": Routing("valiant", "dragonfly: hash each flow over all groups, minimal from there",
+                       group_minimal, "hash", over=spread_over_groups),
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
@@ -52,16 +70,47 @@ def _gap_us(text: str) -> int:
     return gap_us
 
 
+PARAMETERS: Mapping[str, Callable[[str], object]] = {"gap": _gap_us, **scheduling.PARAMETERS}
+
+
 def parse_routing(text: str) -> tuple[Routing, int]:
     """The routing that a SPEC names and the gap it gives, in microseconds (0 where it has none)."""
+    entry, values = _parsed(text)
+    if values.get("scope") == "global":
+        entry = replace(entry, method="hash")
+    return entry, int(values.get("gap", 0))
+
+
+def check_routing(text: str, graph: Graph) -> None:
+    """BadInput where a fabric is not one that the routing is made for."""
+    if _parsed(text)[0].over is spread_over_groups and not is_dragonfly(graph):
+        raise BadInput(f"the routing valiant is for a dragonfly, whose groups are fully meshed and linked to "
+                       f"each other; {graph.name} is none. Use --topology dragonfly:… or another routing.")
+
+
+def scheduling_of(text: str) -> Scheduling | None:
+    """How the controller moves elephants under a routing; None where it does not."""
+    entry, values = _parsed(text)
+    if "period" not in values or values.get("scope") == "local":
+        return None
+    name = values.get("scheduler", parse_spec(text, "the routing").name)
+    return Scheduling(str(name), values["period"], values["threshold"], values["hysteresis"])
+
+
+def _parsed(text: str) -> tuple[Routing, dict[str, Any]]:
+    """The routing of a SPEC and all its parameters, those left out by their defaults."""
     spec = parse_spec(text, "the routing")
     if spec.name not in ROUTINGS:
         raise BadInput(f'there is no routing "{spec.name}"{nearest(spec.name, ROUTINGS)}.')
     entry = ROUTINGS[spec.name]
     defaults = parse_spec(entry.spec, "the routing").params
-    known: dict[str, Callable[[str], object]] = {"gap": _gap_us} if "gap" in defaults else {}
+    known = {key: parser for key, parser in PARAMETERS.items() if key in defaults}
     values = take(Spec(spec.name, {**defaults, **spec.params}), "the routing", known)
-    return entry, int(values.get("gap", 0))
+    if values.get("scope") == "local" and set(spec.params) - {"scope"}:
+        unused = next(key for key in spec.params if key != "scope")
+        raise BadInput(f'the routing {spec.name}: {unused} is for scope=global or scope=both; the local '
+                       f"choice has no parameters.")
+    return entry, values
 
 
 def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables]:
@@ -71,22 +120,28 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
     it. Where several ports lead on, a select group chooses; groups with the same members are one.
     Everything else is dropped by a rule of priority 0. Raises BadInput for an unknown routing.
     """
+    entry, _ = parse_routing(routing)
+    return tables_over(graph, routing, seed, entry.next_hops(graph))
+
+
+def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[int, SwitchTables]:
+    """The tables of `plan_tables` over next hops of one's own; racks without any get no rule."""
     entry, gap_us = parse_routing(routing)
-    tree, hops = blocks(graph.hosts), entry.next_hops(graph)
+    tree, members = blocks(graph.hosts), weighted(graph, hops) if entry.weighs else alike(hops)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
     tables = {}
     for switch in graph.switches:
         selection = Selection(method=entry.method, param=gap_us << 32 | params[switch.dpid])
-        groups: dict[tuple[int, ...], Group] = {}
+        groups: dict[tuple[tuple[int, int], ...], Group] = {}
         flows = _host_rules(graph, switch.name)
-        for prefix, ports in aggregate(tree, hops[switch.name]):
+        for prefix, ports in aggregate(tree, members[switch.name]):
             if len(ports) > 1 and ports not in groups:
-                groups[ports] = Group(len(groups) + 1, tuple(Bucket(port) for port in ports), selection)
-            action = Output(ports[0]) if len(ports) == 1 else ToGroup(groups[ports].id)
+                groups[ports] = Group(len(groups) + 1, buckets(ports, entry.method), selection)
+            action = Output(ports[0][0]) if len(ports) == 1 else ToGroup(groups[ports].id)
             flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
         flows.append(FlowRule(0, Match(), ()))
         tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))
-    return tables
+    return entry.over(graph, tables) if entry.over else tables
 
 
 def _host_rules(graph: Graph, switch: str) -> list[FlowRule]:

@@ -6,12 +6,32 @@ from dataclasses import dataclass
 from topologies.graph import GATEWAY_IP as GATEWAY_IP  # both offered here beside SetEthDst, their other half
 from topologies.graph import GATEWAY_MAC as GATEWAY_MAC
 
+TCP, UDP = 6, 17  # IP protocol numbers
+
 
 @dataclass(frozen=True)
 class Match:
-    """What a rule looks at; None matches everything. `ipv4_dst` is a prefix such as '10.0.1.0/24'."""
+    """What a rule looks at; None matches everything.
+
+    `ipv4_dst` and `ipv4_src` are prefixes such as '10.0.1.0/24'; `ip_proto` is 6 (TCP) or 17 (UDP)
+    where ports are named; `ip_dscp` is 0 to 63. Raises ValueError for ports without their protocol,
+    whose match would be another one in every switch.
+    """
 
     ipv4_dst: str | None = None
+    ipv4_src: str | None = None
+    ip_proto: int | None = None
+    l4_src: int | None = None
+    l4_dst: int | None = None
+    ip_dscp: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.l4_src, self.l4_dst) != (None, None) and self.ip_proto not in (TCP, UDP):
+            raise ValueError(f"a match on ports needs ip_proto {TCP} (TCP) or {UDP} (UDP), not {self.ip_proto}")
+
+    def __str__(self) -> str:
+        fields = [f"{name}={value}" for name, value in vars(self).items() if value is not None]
+        return " ".join(fields) or "all else"
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from controllers.tables import (GATEWAY_MAC, Action, FlowRule, Group, Output, SetEthDst, SwitchTables,
-                                ToGroup)
+from controllers.tables import (GATEWAY_MAC, TCP, UDP as UDP, Action, FlowRule, Group, Match, Output, SetEthDst,
+                                SwitchTables, ToGroup)
 from topologies.graph import Graph
 
-TCP, UDP = 6, 17
 HOPS_LAST = 64  # no path is longer; the IPv4 default TTL, though switches do not count it down here
 
 # (index of a link, name of the node that sends on it): one direction of a link
@@ -33,6 +32,7 @@ class Packet:
     l4_dst: int
     ip_proto: int = TCP
     eth_dst: str = GATEWAY_MAC
+    ip_dscp: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,19 @@ class Forwarding:
     def __init__(self, graph: Graph, tables: Mapping[int, SwitchTables]):
         self.graph = graph
         self._rules = {switch.name: _by_length(tables[switch.dpid]) for switch in graph.switches}
+        self._special = {switch.name: _special(tables[switch.dpid]) for switch in graph.switches}
         self._groups = {switch.name: {group.id: group for group in tables[switch.dpid].groups}
                         for switch in graph.switches}
 
-    def rule(self, switch: str, ipv4_dst: str) -> FlowRule | None:
-        """The rule of the highest priority that matches (of two alike, the longer prefix); None: a miss."""
+    def rule(self, switch: str, ipv4_dst: str, packet: Packet | None = None) -> FlowRule | None:
+        """The rule of the highest priority that matches (of two alike, the longer prefix); None: a miss.
+
+        Rules that look at more than the destination are tried where the whole `packet` is given.
+        """
         address = int(ipaddress.IPv4Address(ipv4_dst))
         best = None
+        if packet is not None:
+            best = next((rule for rule in self._special[switch] if matches(rule.match, packet)), None)
         for length, rules in self._rules[switch]:
             found = rules.get(address >> (32 - length))
             if found is not None and (best is None or found.priority > best.priority):
@@ -96,7 +102,7 @@ class Forwarding:
             nodes.append(other)
             if other in self.graph.host:
                 return Walk(tuple(nodes), tuple(directions), self._received(packet, other))
-            rule = self.rule(other, packet.ipv4_dst)
+            rule = self.rule(other, packet.ipv4_dst, packet)
             output = None
             for action in rule.actions if rule else ():
                 if isinstance(action, SetEthDst):
@@ -114,14 +120,14 @@ class Forwarding:
         Each group is taken to divide flows exactly by weight. Raises ValueError where packets circle.
         """
         shares: dict[Direction, float] = {}
-        ip = self.graph.host[dst].ip
+        packet = Packet(self.graph.host[src].ip, self.graph.host[dst].ip, 0, 0)
         (other, link), = self.graph.neighbours[src].values()
         shares[link.index, src] = 1.0
         arriving = {other: 1.0}
         for _ in range(HOPS_LAST):
             leaving: dict[str, float] = {}
             for node, share in arriving.items():
-                for port, part in self._shares(node, ip):
+                for port, part in self._shares(node, packet):
                     other, link = self.graph.neighbours[node][port]
                     direction = (link.index, node)
                     shares[direction] = shares.get(direction, 0.0) + share * part
@@ -132,8 +138,8 @@ class Forwarding:
             arriving = leaving
         raise ValueError(f"packets from {src} to {dst} circle")
 
-    def _shares(self, switch: str, ipv4_dst: str) -> list[tuple[int, float]]:
-        rule = self.rule(switch, ipv4_dst)
+    def _shares(self, switch: str, packet: Packet) -> list[tuple[int, float]]:
+        rule = self.rule(switch, packet.ipv4_dst, packet)
         for action in rule.actions if rule else ():
             if isinstance(action, Output):
                 return [(action.port, 1.0)]
@@ -158,10 +164,31 @@ class Forwarding:
         return "delivered"
 
 
+def matches(match: Match, packet: Packet) -> bool:
+    """Does `packet` have all that `match` asks for?"""
+    for name in ("ipv4_dst", "ipv4_src"):
+        prefix = getattr(match, name)
+        if prefix and ipaddress.IPv4Address(getattr(packet, name)) not in ipaddress.IPv4Network(prefix):
+            return False
+    return all(getattr(match, name) in (None, getattr(packet, name))
+               for name in ("ip_proto", "l4_src", "l4_dst", "ip_dscp"))
+
+
+def _by_destination(match: Match) -> bool:
+    return match == Match(ipv4_dst=match.ipv4_dst)
+
+
+def _special(tables: SwitchTables) -> list[FlowRule]:
+    """The rules that look at more than the destination, highest priority first."""
+    return sorted((rule for rule in tables.flows if not _by_destination(rule.match)),
+                  key=lambda rule: -rule.priority)
+
+
 def _by_length(tables: SwitchTables) -> list[tuple[int, dict[int, FlowRule]]]:
     """[(prefix length, {prefix's bits: rule})], longest first; of equal matches the highest priority."""
     rules: dict[int, dict[int, FlowRule]] = {}
-    for rule in sorted(tables.flows, key=lambda rule: rule.priority):
+    plain = [rule for rule in tables.flows if _by_destination(rule.match)]
+    for rule in sorted(plain, key=lambda rule: rule.priority):
         network = ipaddress.IPv4Network(rule.match.ipv4_dst or "0.0.0.0/0")
         bits = int(network.network_address) >> (32 - network.prefixlen)
         rules.setdefault(network.prefixlen, {})[bits] = rule

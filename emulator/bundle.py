@@ -17,7 +17,10 @@ from emulator.errors import BadInput
 
 SUMMARY = "summary.json"
 FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv",
-         "classes.csv")
+         "link_bytes.csv", "traffic_matrix.csv", "traffic_matrix.svg")
+SOMETIMES = ("collectives.txt", "background.csv", "classes.csv", "table.svg")
+"""Files of the bundles of some runs; the last of several runs, where the experiment file asks for a table."""
+TABLE = SOMETIMES[-1]
 
 
 class Bundle:
@@ -30,7 +33,7 @@ class Bundle:
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise BadInput(f'--out "{path}" is not a directory.')
-            there = next((name for name in FILES if (self.path / name).exists()), None)
+            there = next((name for name in (*FILES, *SOMETIMES) if (self.path / name).exists()), None)
             if there and not force:
                 held = "an earlier result" if there == SUMMARY else f"{there}, which would be overwritten"
                 raise BadInput(f'--out "{path}" holds {held}; choose another directory or add --force.')
@@ -45,7 +48,7 @@ class Bundle:
         """
         try:
             missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
-            for name in FILES:
+            for name in (*FILES, *SOMETIMES):
                 (self.path / name).unlink(missing_ok=True)
             self.path.mkdir(parents=True, exist_ok=True)
             self._made = [*missing, *self._made]

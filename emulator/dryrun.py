@@ -24,7 +24,8 @@ def headline(plan: Plan) -> str:
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), _tiers(plan), *_expected(plan), *_classes(plan), *(f"Note: {note}" for note in plan.workload.notes),
+    return Group(first, "", _times(plan), *_jobs(plan), _tiers(plan), *_expected(plan), *_classes(plan),
+                 *(f"Note: {note}" for note in plan.workload.notes),
                  _capacity(plan))
 
 
@@ -43,6 +44,26 @@ def _times(plan: Plan) -> Any:
         made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))
     made.add_row("given up after (--deadline)", show_time(plan.deadline_s))
     return made
+
+
+def _jobs(plan: Plan) -> list[Any]:
+    """Whose hosts are whose, when each job begins, and what runs beside."""
+    parts: list[Any] = []
+    if plan.workload.jobs:
+        made = table("Jobs", "job", "workload", "hosts", "begins", "iterations", "ideal, alone")
+        for job, ideal in zip(plan.workload.jobs, plan.alone):
+            begins = show_time(job.start_s)
+            if job.after is not None:
+                begins += f" after {plan.workload.jobs[job.after].name}"
+            hosts = " ".join(plan.graph.hosts[index].name for index in job.workload.placement)
+            made.add_row(job.name, job.workload.name, hosts, begins,
+                         f"{job.workload.warmup} + {job.workload.iterations}", show_time(ideal.ideal_s))
+        parts.append(made)
+    back = plan.workload.background
+    if back:
+        parts.append(f"Background {back.name}: {len(back.flows)} flows of {len(back.hosts)} hosts until the deadline, "
+                     f"{show_size(sum(flow.size_bytes for flow in back.flows))} in all.")
+    return parts
 
 
 def _tiers(plan: Plan) -> Any:

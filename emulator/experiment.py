@@ -16,9 +16,12 @@ import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
+from emulator.job_entry import JobEntry, with_workload_files
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
+JOBS = "jobs"
+"""The workload of an experiment that lists several jobs."""
 
 
 def _text(value: Any) -> str:
@@ -69,13 +72,30 @@ class Experiment(pydantic.BaseModel):
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
+    events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
+                                              "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
     dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
                                      "times in the workload are multiplied by K")
     byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
                                        description="S: message sizes are divided by S")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
+    jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
+    only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
+                                "alone on the fabric of all; or all")
+    background: Text = pydantic.Field("off", description="Poisson flows beside the jobs, SPEC "
+                                      "cdf:NAME,load=…,hosts=…,class=…, or off")
     pcap: tuple[Text, ...] = pydantic.Field((), description="ports to capture, such as e0_0-eth1")
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _one_or_several(cls, values: Any) -> Any:
+        """With jobs there is no workload besides; it reads JOBS in what is written down."""
+        if not isinstance(values, dict) or not values.get("jobs"):
+            return values
+        if values.get("workload", JOBS) != JOBS:
+            raise ValueError("and jobs are both given; make the workload one of the jobs")
+        return {**values, "workload": JOBS}
 
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
@@ -88,6 +108,10 @@ class ExperimentFile(Experiment):
 
     matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
                                               description="option: values to compare")
+    reference: dict[str, Any] = pydantic.Field(default_factory=dict, description="options of the run that each "
+                                               "row of the table is measured against")
+    table: dict[str, Any] = pydantic.Field(default_factory=dict, description="rows, columns, figure, published: "
+                                           "one table out of all runs")
 
 
 def _range(field: pydantic.fields.FieldInfo | None) -> str:
@@ -104,6 +128,8 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    if not first["loc"] and "both given" in first["msg"]:
+        return f"{where}: workload {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
@@ -157,6 +183,9 @@ def read_file(path: str) -> dict[str, Any]:
     except pydantic.ValidationError as error:
         raise BadInput(_sentence(error, path)) from None
     folder = Path(path).parent
+    if "jobs" in values:
+        values["jobs"] = with_workload_files(
+            values["jobs"], lambda spec: with_file(spec, lambda name: str(folder / name)))
     matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
     for key in FILE_OPTIONS:
         if isinstance(values.get(key), str):
@@ -191,8 +220,10 @@ def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str
     """
     values = dict(values)
     matrix = values.pop("matrix", {}) or {}
+    for key in ("reference", "table"):  # `crosstable.py` reads them
+        values.pop(key, None)
     for key, listed in matrix.items():
-        if key in ("repeat", "pcap") or key not in _names():
+        if key in ("repeat", "pcap", "events", "jobs") or key not in _names():
             raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
         if not listed:
             raise BadInput(f"{where}: matrix: {key} lists no values.")

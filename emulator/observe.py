@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from emulator.fabric.link import shape
-from emulator.fidelity.observations import Observations, PathDelay
+from emulator.fidelity.observations import Observations, PathDelay, Planned
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.telemetry.pauses import PauseRecord
@@ -33,7 +33,7 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         between=between, shaped_bps=outcome.shaped_bps, offloads=outcome.offloads,
         packet_ins=outcome.packet_ins, unfinished=tuple(engine.stuck), bytes_expected=engine.bytes_expected,
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
-        datapath_losses=outcome.datapath_losses, dequeue_gap_deviation=_gaps(outcome),
+        datapath_losses=_unplanned(outcome), planned=_planned(outcome), dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
         link_faults=outcome.link_faults, delay=outcome.delay, switch_drops=_told_to_drop(outcome),
         **_lossless(plan, outcome), paths=tuple(_delays(plan, outcome, sent)))
@@ -68,12 +68,34 @@ def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         queue.dropped_packets for queue in record.queues if queue.traffic_class in numbers)}
 
 
+def _planned(outcome: Outcome) -> Planned:
+    """What events did on purpose."""
+    record = outcome.events
+    if record is None:
+        return Planned()
+    return Planned(record.interrupted, record.reshaped, record.altered_at_end, record.lost_at, bool(record.end.lost))
+
+
+def _unplanned(outcome: Outcome) -> Mapping[str, int]:
+    """Packets lost where no queue is, without those that an event explains: their drops are in the port's."""
+    record = outcome.events
+    causes = []
+    if record and record.interrupted:
+        causes += ["no rule", "by rule", "no live bucket", "port down"]
+    return {what: count for what, count in outcome.datapath_losses.items()
+            if not any(what.endswith(f": {cause}") for cause in causes)}
+
+
 def _gaps(outcome: Outcome) -> tuple[float, float] | None:
     """(p90, p99) of the port whose departures deviate most, among those that were backlogged long enough and
-    never paused: the gap that a pause makes is no fault."""
+    neither paused nor changed: the gap that this makes is no fault."""
     record = outcome.packets
-    paused = {each.port for each in record.pauses.ports} if record and record.pauses else set()
-    ports = [gap for gap in record.gaps if gap.gaps >= FEWEST_GAPS and gap.port not in paused] if record else []
+    if record is None:
+        return None
+    unsteady = {each.port for each in record.pauses.ports} if record.pauses else set()
+    if outcome.events:
+        unsteady |= outcome.events.interrupted | outcome.events.reshaped
+    ports = [gap for gap in record.gaps if gap.gaps >= FEWEST_GAPS and gap.port not in unsteady]
     if not ports:
         return None
     worst = max(ports, key=lambda gap: gap.p90)
@@ -87,6 +109,8 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
     busy times and the queues' means of all times, and Little's law says nothing. Where ports have classes,
     the means are those of its class.
     """
+    if outcome.events and any(each.kind != "controller" for each in outcome.events.happenings):
+        return []  # ways and rates changed: there is no one path to judge by
     links = _links(plan)
     fewest = max(LONG_FLOW_SAMPLES, ALL_ALONG * (outcome.ended_s - outcome.started_s) / RTT_SAMPLE_S)
     numbers = {plan.class_number(key.traffic_class) for key in connections}

@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 from controllers.routing import ROUTINGS
 from emulator import __version__
+from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
+from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
@@ -24,6 +26,7 @@ class Invocation:
     """What was asked on the command line. `runs` are (label, experiment) pairs, at least one."""
 
     runs: list[tuple[str, Experiment]]
+    table: CrossTable | None
     out: str
     force: bool
     dry_run: bool
@@ -89,6 +92,11 @@ def parser() -> argparse.ArgumentParser:
     add(what, "routing", "NAME")
     add(what, "workload", "SPEC")
     add(what, "switch", "KIND")
+    what.add_argument("--job", metavar="SPEC", action="append", dest="jobs",
+                      help="one of several jobs (give it again for each): a workload, then '; name=… ; "
+                           "start=TIME ; after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
+    add(what, "only", "JOB")
+    add(what, "background", "SPEC")
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
@@ -105,6 +113,8 @@ def parser() -> argparse.ArgumentParser:
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)
     add(how, "deadline", "TIME")
+    how.add_argument("--event", metavar="EVENT", action="append", dest="events",
+                     help=f'"{EVENTS_ABOUT}"; may be given several times'.replace("%", "%%"))
     how.add_argument("--verify", action="store_true", help="real sums and checksums on the payload")
     how.add_argument("--pcap", metavar="PORT[,PORT]", help="capture these ports into DIR/PORT.pcap")
     how.add_argument("--cli", action="store_true", help="Mininet's command line on the fabric instead of the workload")
@@ -132,10 +142,12 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     invocation = {key: given.pop(key, default) for key, default in
                   (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
     file = given.pop("experiment", None)
-    if file is None and not {"topology", "workload"} & set(given):
+    if file is None and not {"topology", "workload", "jobs"} & set(given):
         file = default_file
     if "pcap" in given:
         given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
+    if "jobs" in given:
+        given["jobs"] = tuple(given["jobs"])
     given = {option_name(key): value for key, value in given.items()}
     values = read_file(file) if file else {}
     overridden = set(given) & set(values.get("matrix") or {})
@@ -143,13 +155,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
         raise BadInput(f"--{overridden.pop()} is also in the matrix of {file}; leave one of them out.")
     make(given)  # so that a slip in an option is not blamed on the file
     values.update(given)
-    runs = expand(values, file or "the options")
+    where = file or "the options"
+    table, runs = table_of(values, where), reference_runs(values, where) + expand(values, where)
     out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"
     if invocation["cli"] and len(runs) > 1:
         raise BadInput("--cli works on one fabric, but the experiment has several runs.")
     if invocation["cli"] and not sys.stdin:
         raise BadInput("--cli needs standard input.")
-    return Invocation(runs=runs, out=out, **invocation)
+    return Invocation(runs=runs, table=table, out=out, **invocation)
 
 
 def _joined(argv: list[str]) -> list[str]:

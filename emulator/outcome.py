@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from emulator.delay.record import DelayRecord
+from emulator.events.record import EventsRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.memory import Memory
@@ -35,8 +37,9 @@ class Outcome:
     switches' own account. shaped_bps: interface -> rate of its HTB class as read back at the end, None
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
-    no queue is. packets: every queue packet by packet, where the switches can. switch_failure: a
-    sentence where a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
+    no queue is. scheduling: the controller's books on what it moved, before and after; None where it moves
+    nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
+    a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
     switch port -> packets of its link lost to bit errors. error: why the run broke off, as (exit status, sentence).
     """
 
@@ -60,7 +63,9 @@ class Outcome:
     offloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packet_ins: int = 0
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
+    scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
     captures: tuple[Captured, ...] = ()
+    events: EventsRecord | None = None
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

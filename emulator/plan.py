@@ -5,10 +5,13 @@ Needs no root. The plan is plain data and travels into the sandbox as it is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from controllers.routing import parse_routing
+from controllers.routing import check_routing, parse_routing, scheduling_of
+from controllers.scheduling.foresight import foreseen
+from controllers.scheduling.options import Scheduling
+from controllers.scheduling.paths import PathLists
 from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
@@ -18,24 +21,31 @@ from emulator.classes import DEFAULT_TABLE, ClassTable
 from emulator.capacity import Capacity, largest_rate_bps, predict
 from emulator.delay.relay import check as check_delay
 from emulator.errors import BadInput
+from emulator.events.check import check_events
+from emulator.events.spec import Event, parse_events
 from emulator.experiment import FILE_OPTIONS, Experiment, with_file
 from emulator.fabric.pcap import check_ports
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
+from emulator.job_entry import with_workload_files
 from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
+from traffic import jobs_ideal
+from traffic.background import resolve_background, with_absolute_cdf
 from traffic.check import check_schedule
-from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share
-from traffic.ideal import Ideal, ideal
+from traffic.fluid import ROUTINGS as FLUID_ROUTINGS, Share, expected_share, messages_by_step
+from traffic.ideal import Ideal
+from traffic.jobs import chosen, resolve_jobs
 from traffic.load import link_bytes, tier_bytes
 from traffic.paths import Paths
-from traffic.schedule import Workload
+from traffic.placement import with_absolute_file
+from traffic.schedule import Job, Workload
 from traffic.specs import Setting, resolve_workload
 from traffic.wire import Wire
 
 DEFAULT_BUFFER_FRAMES = 100
 LEAST_DEADLINE_S = 60.0
-EXPECTED_SEEDS = 100
+EXPECTED_SEEDS, SCHEDULED_SEEDS = 100, 10  # annealing takes 20 ms for 16 hosts
 SWIFT_TARGET_FRAMES = 12
 DEADLINE_FACTOR = 10.0
 SWITCHES = ("auto", "ovs", "bpf")
@@ -56,10 +66,13 @@ class Plan:
     switch: str
     datapath: str
     deadline_s: float
+    events: tuple[Event, ...]
     ideal: Ideal
     tier_bytes: dict[str, float]
     expected: Share | None
     capacity: Capacity
+    alone: tuple[Ideal, ...]
+    only: frozenset[int] | None
     classes: ClassTable | None = None
 
     @property
@@ -95,10 +108,20 @@ class Plan:
         """The experiment with nothing left to choose or to look for: it repeats the run anywhere."""
         files = {key: with_file(getattr(self.experiment, key), lambda name: str(Path(name).absolute()))
                  for key in FILE_OPTIONS if key != "classes"}
+        files["workload"] = with_absolute_file(files["workload"])
+        jobs = with_workload_files(self.experiment.jobs, lambda spec: with_absolute_file(
+            with_file(spec, lambda name: str(Path(name).absolute()))))
         return self.experiment.model_copy(update={
-            **files, "classes": self.classes.as_mapping() if self.classes else "off",
-            "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit",
-            "buffer": f"{self.buffer_bytes}B", "deadline": f"{self.deadline_s:.17g}s"})
+            **files, "classes": self.classes.as_mapping() if self.classes else "off", "jobs": jobs,
+            "background": with_absolute_cdf(self.experiment.background), "switch": self.switch,
+            "rate": f"{self.wire.rate_bps:.17g}bit", "buffer": f"{self.buffer_bytes}B",
+            "deadline": f"{self.deadline_s:.17g}s"})
+
+    @property
+    def running(self) -> list[tuple[int, Job]]:
+        """The jobs that run, with their numbers: all, or those of --only."""
+        return [(number, job) for number, job in enumerate(self.workload.parts)
+                if self.only is None or number in self.only]
 
     @property
     def iterations(self) -> int:
@@ -115,19 +138,28 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
     classes = _classes(experiment, switch)
     graph = resolve_topology(experiment.topology)
+    check_routing(experiment.routing, graph)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
     workload, wire = _workload(experiment, graph, paths, switch, datapath, classes)
-    check_schedule(workload.schedule, len(graph.hosts))
-    perfect = ideal(workload, paths, wire)
+    for job in workload.parts:
+        check_schedule(job.workload.schedule, len(graph.hosts))
+    only, alone = chosen(workload, experiment.only), jobs_ideal.alone(workload, paths, wire)
+    perfect = jobs_ideal.together(workload, alone, paths, wire, only)
     iterations = workload.warmup + workload.iterations
+    deadline_s = _deadline_s(experiment.deadline, perfect.ideal_s * iterations)
+    events = parse_events(experiment.events)
+    check_events(events, graph, experiment.routing, experiment.seed, switch, deadline_s, iterations,
+                 (op.phase for ops in workload.schedule.ranks for op in ops), wire.frame_bytes)
+    workload = replace(workload, background=resolve_background(
+        experiment.background, _setting(experiment, graph, wire.rate_bps, classes), deadline_s))
     plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
         buffer_bytes=_buffer_bytes(experiment.buffer, wire), ecn_bytes=_ecn_bytes(experiment, wire, switch),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
-        deadline_s=_deadline_s(experiment.deadline, perfect.ideal_s * iterations), ideal=perfect,
+        deadline_s=deadline_s, events=events, ideal=perfect, alone=alone, only=only,
         tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
         expected=_expected(workload, paths, experiment),
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
@@ -152,9 +184,10 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
     delay_s = parse_time(experiment.delay, "--delay")
 
     def at(rate_bps: float) -> Workload:
-        return resolve_workload(experiment.workload, Setting(
-            graph, rate_bps, experiment.mtu, experiment.seed, experiment.dilation, experiment.byte_scale, delay_s,
-            classes=(classes or DEFAULT_TABLE).names))
+        setting = _setting(experiment, graph, rate_bps, classes)
+        if experiment.jobs:
+            return resolve_jobs(experiment.jobs, setting, resolve_workload)
+        return resolve_workload(experiment.workload, setting)
 
     if experiment.rate == "auto":
         rate_bps = largest_rate_bps(at(1e6), paths, experiment.mtu, switch, datapath, delay_s)
@@ -169,11 +202,32 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
     return at(rate_bps), Wire.shaped(rate_bps, experiment.mtu, delay_s)
 
 
+def _setting(experiment: Experiment, graph: Graph, rate_bps: float, classes: ClassTable | None) -> Setting:
+    e = experiment
+    return Setting(graph, rate_bps, e.mtu, e.seed, e.dilation, e.byte_scale, parse_time(e.delay, "--delay"),
+                   classes=(classes or DEFAULT_TABLE).names)
+
+
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:
-    """What the fluid model gives over many seeds; None where it does not cover the routing."""
+    """What the fluid model gives over many seeds; None for several jobs and routings that it does not cover."""
+    if workload.jobs:
+        return None
+    scheduling = scheduling_of(experiment.routing)
+    if scheduling and parse_routing(experiment.routing)[0].method == "hash":
+        return _expected_scheduled(workload, paths, scheduling)
     if experiment.routing not in FLUID_ROUTINGS or not workload.schedule.bytes_sent:
         return None
     return expected_share(workload, paths, experiment.routing, range(EXPECTED_SEEDS))
+
+
+def _expected_scheduled(workload: Workload, paths: Paths, scheduling: Scheduling) -> Share | None:
+    """The same under global scheduling, where all connections are busy at once; None elsewhere."""
+    steps = messages_by_step(workload.schedule)
+    if not steps or any(step.keys() != steps[0].keys() for step in steps):
+        return None
+    lists = PathLists(paths.graph)
+    return expected_share(workload, paths, "ecmp", range(SCHEDULED_SEEDS),
+                          lambda pairs, seed: foreseen(lists, scheduling, pairs, seed))
 
 
 def _buffer_bytes(text: str, wire: Wire) -> int:

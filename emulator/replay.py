@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
+from controllers.routing import scheduling_of
 from emulator import netns
 from emulator.errors import EmulatorError, Interrupted
+from emulator.events.conductor import Conductor
 from emulator.fabric import pcap
 from emulator.fabric.build import Fabric
 from emulator.fabric.ethtool import offloads_on
@@ -43,13 +45,16 @@ class Replay:
         plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
         progress.stage("connecting ranks")
         engine = self._engine()
+        conductor: Conductor | None = None
         try:
             engine.connect(deadline_s=max(30.0, plan.deadline_s / 4))
             self.session.update(paths=self._paths(engine), return_paths=self._return_paths(engine))
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
-            losses, packet_ins = self.session.switches.losses(), self.session.controller.state().packet_ins
+            losses, books = self.session.switches.losses(), self.session.controller.state()
             bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
+            if plan.events:
+                conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
@@ -57,30 +62,39 @@ class Replay:
             try:
                 time.sleep(SAMPLING_LEAD_S)  # the window lies within the samples
                 with captures(self.session, fabric):
-                    self._replay(engine)
+                    self._replay(engine, conductor)
                 # cores are read once a second: a shorter run waits for its second reading
                 time.sleep(max(SAMPLING_LEAD_S, watched_s + LEAST_WATCH_S - time.monotonic()))
             finally:
                 self.session.update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
-            if self.session.outcome.interrupted or self.session.outcome.engine.stuck:
+            seen = self.session.outcome.engine
+            if self.session.outcome.interrupted or seen.stuck or seen.background_open:
                 engine.transport.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
+            if conductor:
+                self.session.update(events=conductor.record())
             self.session.update(impossible_windows=self.session.congestion_control.impossible_windows)
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
             lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
-            self.session.update(delay=relay and relay.since(relayed), bit_errors=lost)
-            self.session.update(between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
-                         link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()), offloads=dict(_offloads(fabric)),
-                         datapath_losses={what: count - losses[what] for what, count in
-                                          (self._recorded(self.session.switches.losses) or losses).items()},
-                         packet_ins=self.session.controller.state().packet_ins - packet_ins)
+            books_after = self.session.controller.state()
+            self.session.update(
+                delay=relay and relay.since(relayed), bit_errors=lost,
+                between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
+                link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()),
+                offloads=dict(_offloads(fabric)),
+                datapath_losses={what: count - losses[what] for what, count in
+                                 (self._recorded(self.session.switches.losses) or losses).items()},
+                packet_ins=(conductor.packet_ins if conductor else books_after.packet_ins) - books.packet_ins,
+                scheduling=(books.scheduling, books_after.scheduling) if books.scheduling else None)
             progress.done()
         finally:
             engine.transport.close()
+            if conductor:
+                conductor.close()
 
     def _recorded(self, act: Callable[[], T]) -> T | None:
         """What `act` gives; None where the switch has gone or a queue was taken away under it, which the
@@ -96,27 +110,27 @@ class Replay:
 
     def _engine(self) -> Engine:
         plan = self.plan
-        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.placement]
+        sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.endpoints]
         transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
                                  plan.experiment.seed, netns.entered, plan.dscp_of)
         tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
-        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify, seed=plan.experiment.seed)
-        total = plan.iterations
+        options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify,
+                                seed=plan.experiment.seed, only=plan.only)
+        return Engine(plan.workload, transport, options, self.progress.update)
 
-        def report(iteration: int, done: int, operations: int) -> None:
-            self.progress.update(f"iteration {iteration + 1} of {total}, {100 * done // max(operations, 1)} %")
-
-        return Engine(plan.workload, transport, options, report)
-
-    def _replay(self, engine: Engine) -> None:
+    def _replay(self, engine: Engine, conductor: Conductor | None) -> None:
         """Run to the end; an interrupt keeps what was seen until then."""
         started = time.monotonic()
         try:
+            if conductor:
+                conductor.start()
             result = engine.run()
         except Interrupted:
             result = engine.seen()
             self.session.update(interrupted=True)
         self.session.update(engine=result, started_s=started, ended_s=time.monotonic())
+        if conductor:
+            conductor.finish()
 
     def _paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
         """The nodes that the data of each connection crosses, asked of the switches."""
@@ -129,7 +143,9 @@ class Replay:
                 for number, key in enumerate(engine.keys)}
 
     def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
-        hosts, placement = self.plan.graph.hosts, self.plan.workload.placement
+        if scheduling_of(self.plan.experiment.routing):
+            return ()  # the controller moves flows while they run
+        hosts, placement = self.plan.graph.hosts, self.plan.workload.endpoints
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
         sent = self.session.switches.path(a, b, "tcp", *ports)
         return (*(self.fabric.port[name].node for name in sent), b) if sent else ()

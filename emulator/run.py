@@ -21,8 +21,10 @@ from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
+from emulator.crosstable import fill
 from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
+from emulator.events.aftermath import instants
 from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
@@ -30,7 +32,8 @@ from emulator.outcome import Outcome
 from emulator.plan import SWITCHES, Plan, resolve
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
-from traffic.load import pairs
+from emulator.traffic_files import write_traffic
+from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
@@ -103,10 +106,16 @@ def _main(argv: list[str]) -> int:
             target.discard()
         elif len(plans) > 1:
             _show(report.comparison(rows))
-            for more in (report.classes_side_by_side(rows), report.spread(rows)):
+            for more in (report.compared(rows), report.classes_side_by_side(rows), report.spread(rows)):
                 if more:
                     _show(more)
-            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, "runs": [
+            tables = {}
+            if asked.table:
+                filled = fill(asked.table, rows)
+                _show(report.cross(filled))
+                target.write(bundle.TABLE, report.svg(filled))
+                tables = {"table": filled.as_json()}
+            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
                 {"label": label, **summary} for label, summary in rows]}))
     return status
 
@@ -201,7 +210,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
 def _open_files(plan: Plan) -> int:
     """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
     and a namespace for each host, and Open vSwitch's two for each of its ports."""
-    connections = len(pairs(plan.workload.schedule))
+    connections = len(connections_of(plan.workload))
     ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
     return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
 
@@ -251,7 +260,8 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if outcome.engine:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
         folder.write("timeline.json", timeline.trace(
-            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s))
+            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s,
+            instants(results.followed(outcome), outcome.started_s)))
     if plan.classes and outcome.packets:
         folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
     if outcome.recording:
@@ -259,6 +269,7 @@ def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
             writer(folder.path / name, series, outcome.started_s)
             folder.adopt(name)
+    write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
     return summary
 

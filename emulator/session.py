@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from controllers.probes import ProbePlan, plan_probes
-from controllers.process import start_controller
+from controllers.process import RUN_DIR, start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
@@ -35,7 +35,6 @@ from emulator.report.setup import line as setup_line
 from emulator.runlog import compose
 
 
-RUN_DIR = Path("/run/emulator")
 CONTROLLER_PORT = 6653
 READY_TIMEOUT_S = 120.0
 PROBE_PORTS = 10000
@@ -60,7 +59,7 @@ class Session:
                             f"{len(graph.links)} links")
         RUN_DIR.mkdir(parents=True, exist_ok=True)
         self.controller = start_controller(graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
-                                           CONTROLLER_PORT)
+                                           CONTROLLER_PORT, plan.wire.rate_bps)
         try:
             fabric = fabric_build.build(plan.fabric)
             if plan.wire.delay_s:

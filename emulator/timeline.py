@@ -1,7 +1,8 @@
 """timeline.json: what every rank did when, in the Chrome trace event format (opens in Perfetto).
 
 Format: "Trace Event Format", Google 2016: complete events (ph X), times in microseconds. One
-process per rank, one thread per kind: compute, send, recv; collectives stand on a fourth.
+process per rank (of several jobs counted over all of them), one thread per kind: compute, send, recv;
+collectives stand on a fourth. Iterations are a process of their own, with a thread per job.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def trace(spans: Iterable[Span], iterations: Sequence[Iteration], hosts: Sequenc
     lines.append({"ph": "M", "pid": run, "name": "process_name", "args": {"name": "run"}})
     for iteration in iterations:
         name = f"iteration {iteration.index}" + ("" if iteration.measured else " (warm-up)")
-        lines.append(_complete(run, 0, name, "iteration", iteration.start_s - origin_s,
+        lines.append(_complete(run, iteration.job, name, "iteration", iteration.start_s - origin_s,
                                iteration.end_s - iteration.start_s, {}))
     lines.extend({"ph": "i", "s": "g", "pid": run, "tid": 0, "name": text, "ts": 1e6 * (time - origin_s)}
                  for time, text in events)

@@ -56,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--workload", "allreduce:bytes=0B"), "more than zero"),
     (("--workload", "pipeline:stages=9"), "9 ranks do not fit"),
     (("--workload", "pattern:pair=0-9"), "no host 9"),
-    (("--workload", "pattern"), "one of stride, pair, incast, random-bijection, not none"),
+    (("--workload", "pattern"), "one of stride, pair, incast, random-bijection, staggered, not none"),
     (("--workload", "pattern:stride=1,incast=2"), "not stride and incast"),
     (("--workload", "no.cm"), "does not exist"),
     (("--workload", "hedera:"), "needs a file"),

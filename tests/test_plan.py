@@ -77,3 +77,19 @@ def test_the_dry_run_says_what_matters(capsys: pytest.CaptureFixture) -> None:
     for words in ("4 hosts", "200 Mb/s", "closed form", "host-leaf", "does NOT fit", "95th percentile"):
         assert words in said
     assert "userspace" in headline(made)
+
+
+@pytest.mark.parametrize("routing, workload, least, most", [
+    ("gff", "pattern:stride=8", 0.95, 1.0), ("sa", "pattern:stride=8", 0.95, 1.0),
+    ("sa", "allreduce:placement=random", 0.9, 1.0), ("ecmp", "allreduce:placement=random", 0.3, 0.7),
+    ("gff", "allreduce:placement=random", 0.7, 0.97)])
+def test_what_global_scheduling_can_be_expected_to_reach(routing, workload, least, most):
+    expected = resolve("", make({"routing": routing, "workload": workload, "rate": "5mbit"}), "bpf", "bpf").expected
+    assert least <= expected.throughput.mean <= most + 1e-9
+
+
+def test_nothing_is_expected_of_what_the_model_does_not_cover():
+    for routing, workload in (("adaptive", "pattern:stride=8"), ("adaptive:scope=both", "pattern:stride=8"),
+                              ("gff", "alltoall")):
+        made = make({"routing": routing, "workload": workload, "rate": "5mbit"})
+        assert resolve("", made, "bpf", "bpf").expected is None

@@ -39,11 +39,12 @@ TOPOLOGIES: Mapping[str, Topology] = {
         "fat-tree:k=4", "k-ary fat-tree (SIGCOMM'08), k even from 2 to 16: k^3/4 hosts, 5k^2/4 switches",
         "topologies.fat_tree", "FatTree", {"k": whole(2, 16)}),
     "leaf-spine": Topology(
-        "leaf-spine:leaves=4,spines=4,hosts=4,oversubscription=1",
-        "two tiers, hosts on each leaf; uplink rate = hosts * rate / (spines * oversubscription)",
+        "leaf-spine:leaves=4,spines=4,hosts=4,oversubscription=1,slow=0,slow_factor=0.25",
+        "two tiers, hosts on each leaf; uplink rate = hosts * rate / (spines * oversubscription); "
+        "leaf 1's first `slow` uplinks at slow_factor of that",
         "topologies.leaf_spine", "LeafSpine",
         {"leaves": whole(2, 255), "spines": whole(1, 128), "hosts": whole(1, 250),
-         "oversubscription": _positive}),
+         "oversubscription": _positive, "slow": whole(0, 128), "slow_factor": _positive}),
     "star": Topology("star:hosts=16", "hosts on one switch, 2 to 1000",
                      "topologies.star", "Star", {"hosts": whole(2, 1000)}),
     "clos3": Topology(
@@ -58,6 +59,11 @@ TOPOLOGIES: Mapping[str, Topology] = {
         "dragonfly (ISCA'08): g groups of a routers with p hosts and h global links each, minimal paths",
         "topologies.dragonfly", "Dragonfly",
         {"p": whole(1, 250), "a": whole(1, 64), "h": whole(1, 64), "g": whole(2, 250)}),
+    "random-regular": Topology(
+        "random-regular:switches=8,degree=3,hosts=2,seed=1",
+        "switches wired at random, each to `degree` others (Jellyfish, NSDI'12); hosts on each; connected",
+        "topologies.random_regular", "RandomRegular",
+        {"switches": whole(3, 250), "degree": whole(2, 64), "hosts": whole(1, 250), "seed": whole(0, 2**31)}),
 }
 FILE_SPEC = "FILE.py:Class"
 FILE_ABOUT = "a Mininet Topo class of your own; FILE.py:Class:key=value,… passes parameters to its build()"

@@ -1,7 +1,7 @@
 """Collectives on the command line: which algorithms there are, and how their parameters become schedules."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from emulator.errors import BadInput, nearest
@@ -72,7 +72,7 @@ def collective(spec: Spec, setting: Setting) -> Workload:
     if v.get("levels") and v["algorithm"] != "hierarchical":
         raise BadInput(f'{what}: levels={v["levels"]} belongs to algorithm=hierarchical.')
     ranks, algorithm = _ranks(what, v["ranks"], setting), algorithms[v["algorithm"]]
-    placement = place(v["placement"], ranks, setting.hosts, setting.seed)
+    placement = place(v["placement"], ranks, setting.graph.hosts, setting.seed)
     build = algorithm.build or _builder(spec.name, v, placement, setting)
 
     def sized(size_bytes: int, slices: int) -> Workload:
@@ -96,7 +96,7 @@ def barrier(spec: Spec, setting: Setting) -> Workload:
     v = values(spec, {"ranks": count(f"{what}: ranks", 2), "placement": str},
                {"ranks": setting.hosts, "placement": "linear", "warmup": 1})
     ranks = _ranks(what, v["ranks"], setting)
-    placement = place(v["placement"], ranks, setting.hosts, setting.seed)
+    placement = place(v["placement"], ranks, setting.graph.hosts, setting.seed)
     return Workload(spec.name, pairwise.barrier(ranks), placement, v["iterations"], v["warmup"])
 
 
@@ -116,12 +116,22 @@ def racks(placement: tuple[int, ...], setting: Setting, levels: int) -> hierarch
 def _builder(name: str, v: dict[str, object], placement: tuple[int, ...], setting: Setting) -> Builder:
     """The builder of an algorithm that needs more than ranks and bytes."""
     if name == "parameterserver":
-        servers = v["servers"] or max(1, len(placement) // 4)
+        servers = v["servers"] or default_servers(len(placement))
         return lambda ranks, size_bytes, slices, channels: parameter_server(
             ranks, servers, size_bytes, slices, channels, colocated=bool(v["colocated"]))
     groups = racks(placement, setting, v["levels"] or 2)
     return lambda _, size_bytes, slices, channels: hierarchical.all_reduce(
         groups, size_bytes, slices, channels)
+
+
+def default_servers(ranks: int) -> int:
+    """A quarter of the ranks."""
+    return max(1, ranks // 4)
+
+
+def servers_of(params: Mapping[str, str], ranks: int) -> int:
+    """How many of the ranks of a 'parameterserver' that was accepted are servers."""
+    return int(params["servers"]) if "servers" in params else default_servers(ranks)
 
 
 def _ranks(what: str, ranks: int, setting: Setting) -> int:

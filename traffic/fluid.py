@@ -7,7 +7,7 @@ one seed of the draw stands for one set of source ports. Rates are fractions of 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -81,11 +81,16 @@ class Share:
     efficiency: Spread
 
 
-def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterable[int]) -> Share:
+Placed = Callable[[Sequence[tuple[str, str]], int], Mapping[tuple[str, str], tuple[int, ...]]]
+"""(pairs of hosts, seed) -> the directed links between the switches of the two, of pairs that are given a path"""
+
+
+def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterable[int],
+                   placed: Placed | None = None) -> Share:
     """The distribution over `seeds` under routing 'ecmp', or, for 'single' (one path for each pair,
     through the lowest port at each node), the one value that there is.
 
-    Multiply by the goodput ratio to get data. Compute times are left out: this is the network's part.
+    `placed`: under ecmp, the paths of those pairs of hosts that are not hashed. Multiply by the goodput ratio to get data. Compute times are left out: this is the network's part.
     """
     if routing not in ROUTINGS:
         raise BadInput(f'the fluid model covers routing {" and ".join(ROUTINGS)}, not "{routing}".')
@@ -100,8 +105,12 @@ def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterab
     samples = []
     for seed in seeds if routing == "ecmp" else (0,):
         rng = random.Random(seed)
+        given = placed([(hosts[a], hosts[b]) for a, b, _ in connections], seed) if placed else {}
         drawn = {(a, b, c): (draw_path(paths, hosts[a], hosts[b], rng) if routing == "ecmp"
                              else paths.first(hosts[a], hosts[b])) for a, b, c in connections}
+        for (a, b, c), links in drawn.items():
+            if (hosts[a], hosts[b]) in given:  # the hosts' own links are the same on all paths
+                drawn[a, b, c] = (links[0], *given[hosts[a], hosts[b]], links[-1])
         samples.append(_share(steps, drawn, capacity))
     throughput, efficiency = numpy.array(samples).T
     return Share(_spread(throughput), _spread(efficiency))

@@ -1,14 +1,20 @@
-"""Which links a schedule loads, if every switch splits evenly over its equal-cost next hops."""
+"""Which links a schedule loads, if every switch splits as well as it can over its equal-cost next hops.
+
+That is evenly, and where links of one tier have different rates in proportion to what each next hop lets
+through towards the destination: the best that any routing over shortest paths can do for that destination.
+"""
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy
 
 from emulator.errors import BadInput
 from topologies.graph import Graph, Link
-from traffic.paths import Paths
+from traffic.paths import Paths, Towards
 from traffic.schedule import Kind, Schedule
 from traffic.wire import Wire
 
@@ -35,25 +41,51 @@ def traffic_matrix(schedule: Schedule) -> numpy.ndarray:
 
 def link_bytes(schedule: Schedule, placement: tuple[int, ...], paths: Paths) -> numpy.ndarray:
     """Payload bytes over each link, shape (largest link index + 1, 2): column 0 a -> b, column 1 b -> a."""
+    between: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (source, destination, _), size_bytes in pairs(schedule).items():
+        a, b = (paths.graph.hosts[placement[rank]].name for rank in (source, destination))
+        between[a, b] += size_bytes
+    return even_split(between, paths)
+
+
+def even_split(between: Mapping[tuple[str, str], float], paths: Paths) -> numpy.ndarray:
+    """Amounts from host to host laid over all shortest paths; shape as of `link_bytes`."""
     graph = paths.graph
     into: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for (source, destination, _), size_bytes in pairs(schedule).items():
-        a, b = (graph.hosts[placement[rank]].name for rank in (source, destination))
+    for (a, b), amount in between.items():
         if a != b:
-            into[b][a] += size_bytes
+            into[b][a] += amount
     load = numpy.zeros(2 * (1 + max((link.index for link in graph.links), default=-1)))
+    uneven = len({(link.tier, link.speed) for link in graph.links}) > len({link.tier for link in graph.links})
     for destination, held in into.items():
         towards = paths.towards(destination)
+        parts = _parts(towards, paths.link) if uneven else {}
         for source in held:
             if source not in towards.hops:
                 raise BadInput(f"{graph.name}: there is no path from {source} to {destination}.")
         for node in towards.farthest_first:
             if held[node]:
-                share = held[node] / len(towards.hops[node])
-                for hop in towards.hops[node]:
-                    load[hop.link] += share
-                    held[hop.node] += share
+                for hop, part in zip(towards.hops[node], parts.get(node, ()) or _even(towards, node), strict=True):
+                    load[hop.link] += held[node] * part
+                    held[hop.node] += held[node] * part
     return load.reshape(-1, 2)
+
+
+def _even(towards: Towards, node: str) -> list[float]:
+    return [1 / len(towards.hops[node])] * len(towards.hops[node])
+
+
+def _parts(towards: Towards, links: Mapping[int, Link]) -> dict[str, list[float]]:
+    """node -> the share of each next hop by what it lets through: the lesser of the link's rate and all that the
+    next node lets through in turn.
+    """
+    through = {towards.destination: math.inf}
+    parts = {}
+    for node in reversed(towards.farthest_first):
+        each = [min(links[hop.link // 2].speed, through[hop.node]) for hop in towards.hops[node]]
+        through[node] = sum(each)
+        parts[node] = [value / through[node] for value in each] if through[node] else []
+    return parts
 
 
 def tier_bytes(load: numpy.ndarray, graph: Graph) -> dict[str, float]:

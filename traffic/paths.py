@@ -5,6 +5,7 @@ b -> a. Hosts send and receive but never forward.
 """
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -41,6 +42,8 @@ class Paths:
         self.link = {link.index: link for link in graph.links}
         self._towards: dict[str, Towards] = {}
         self._first: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._widest: dict[tuple[str, str], list[Link]] = {}
+        self._widths: dict[str, dict[str, float]] = {}
 
     def towards(self, destination: str) -> Towards:
         """The next hops of every node towards the host `destination`, found once."""
@@ -65,8 +68,32 @@ class Paths:
         return tuple(links)
 
     def first_links(self, source: str, destination: str) -> list[Link]:
-        """`first` as Links, from the source on."""
-        return [self.link[directed // 2] for directed in self.first(source, destination)]
+        """The links, from the source on, of a shortest path whose slowest link is as fast as can be; of several
+        the one that `first` would take. What a message would take if it was alone on a perfect fabric.
+        """
+        if (source, destination) not in self._widest:
+            self._widest[source, destination] = self._widen(source, destination)
+        return self._widest[source, destination]
+
+    def _widen(self, source: str, destination: str) -> list[Link]:
+        towards, node, links = self.towards(destination), source, []
+        if source not in towards.hops:
+            raise BadInput(f"{self.graph.name}: there is no path from {source} to {destination}.")
+        while node != destination:
+            hop = max(towards.hops[node], key=lambda hop: min(
+                self.link[hop.link // 2].speed, self._width(destination)[hop.node]))
+            links.append(self.link[hop.link // 2])
+            node = hop.node
+        return links
+
+    def _width(self, destination: str) -> dict[str, float]:
+        """node -> the speed of the slowest link on its widest way to the destination."""
+        if destination not in self._widths:
+            towards, width = self.towards(destination), {destination: math.inf}
+            for node in reversed(towards.farthest_first):
+                width[node] = max(min(self.link[hop.link // 2].speed, width[hop.node]) for hop in towards.hops[node])
+            self._widths[destination] = width
+        return self._widths[destination]
 
     def _search(self, destination: str) -> Towards:
         neighbours, hosts = self.graph.neighbours, self.graph.host

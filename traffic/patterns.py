@@ -74,6 +74,41 @@ def _paced(program: Program, source: int, destination: int, size_bytes: int, pac
                         channel=channel, phase=name, step=step)
 
 
+def staggered(racks: Sequence[object], pods: Sequence[object], edge_p: float, pod_p: float,
+              seed: int) -> Pairs:
+    """Each host sends to a host of its rack with probability edge_p, to another rack of its pod with pod_p,
+    else further away; as in the authors' own files, no two send to the same host.
+
+    racks[x], pods[x]: the rack and the pod of host x. How far each host sends is drawn first; then the
+    nearest choose first, since they have the fewest hosts to choose from. Who finds none left at his distance
+    takes the next further one, or else a nearer one.
+    """
+    if not (0 <= edge_p <= 1 and 0 <= pod_p <= 1 and edge_p + pod_p <= 1 + 1e-9):
+        raise BadInput(f"pattern staggered={edge_p:g}-{pod_p:g}: two probabilities with a sum of at most 1 "
+                       f"are needed, of the same rack and of the same pod.")
+    hosts = range(len(racks))
+    rng = random.Random(f"staggered {seed}")
+
+    def away(x: int, y: int) -> int:
+        return 0 if racks[x] == racks[y] else 1 if pods[x] == pods[y] else 2
+
+    for _ in range(1000):  # a draw fails where the last host left is the one that has to choose
+        drawn = [0 if point < edge_p else 1 if point < edge_p + pod_p else 2 for point in
+                 (rng.random() for _ in hosts)]
+        free, chosen = set(hosts), {}
+        for x in sorted(hosts, key=lambda x: (drawn[x], rng.random())):
+            wanted = [*range(drawn[x], 3), *range(drawn[x] - 1, -1, -1)]
+            found = next((near for distance in wanted if (near := [
+                y for y in sorted(free) if y != x and away(x, y) == distance])), None)
+            if found is None:
+                break
+            chosen[x] = rng.choice(found)
+            free.discard(chosen[x])
+        else:
+            return sorted(chosen.items())
+    raise BadInput(f"pattern staggered needs at least 2 hosts, not {len(racks)}.")
+
+
 def flows(name: str, pairs: Pairs, sizes_bytes: Sequence[int], connections: int = 1,
           starts_s: Sequence[float] | None = None, classes: Sequence[str] = ("",),
           paces: Sequence[Pace | None] = (None,)) -> tuple[Schedule, tuple[int, ...]]:

@@ -91,17 +91,22 @@ class Connection:
 
 @dataclass(frozen=True)
 class Iteration:
-    """Barrier to barrier. `index` counts from 0; the first `warmup` ones are not measured."""
+    """Barrier to barrier. `index` counts from 0 in each job; the first `warmup` ones are not measured."""
 
     index: int
     measured: bool
     start_s: float
     end_s: float
+    job: int = 0
 
 
 @dataclass(frozen=True)
 class EngineResult:
-    """All that a replay produced. `stuck` holds a sentence for each rank that did not finish."""
+    """All that a replay produced. `stuck` holds a sentence for each rank that did not finish.
+
+    Ranks are counted over all jobs, and `iteration` within each; the background's messages stand apart,
+    with their number among its flows as tag. background_open: its flows that were begun and did not end.
+    """
 
     messages: list[Message] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
@@ -116,3 +121,7 @@ class EngineResult:
     timer_lateness_s: tuple[float, ...] = ()
     received: list[tuple[float, int]] = field(default_factory=list)
     """(time, payload bytes received so far by all ranks), ten times a second"""
+    wrong_by_job: tuple[int, ...] = ()
+    """values and checksums that were wrong, of each job"""
+    background: list[Message] = field(default_factory=list)
+    background_open: tuple[int, ...] = ()

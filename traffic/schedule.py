@@ -87,6 +87,9 @@ class Workload:
     placement[r] is the index of the host that carries rank r. `iterations` counts the measured
     ones; `warmup` iterations run before them and are not counted. `notes` are sentences for the
     user on what of the input was left out or stands for something else.
+
+    Of several `jobs`, `schedule` holds the ranks of all of them, one job after the other, once each:
+    what is sent between whom; they iterate each for itself (see `parts`). `background` runs beside.
     """
 
     name: str
@@ -96,3 +99,68 @@ class Workload:
     warmup: int = 0
     collective: Collective | None = None
     notes: tuple[str, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    background: Background | None = None
+
+    @property
+    def parts(self) -> tuple[Job, ...]:
+        """The jobs; a workload that is none of several is its only one."""
+        return self.jobs or (Job(self.name, self),)
+
+    @property
+    def endpoints(self) -> tuple[int, ...]:
+        """The host of each rank and, behind them, of each end of the background."""
+        return (*self.placement, *(self.background.hosts if self.background else ()))
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload of all iterations of all jobs; the background is not in it."""
+        return sum(job.workload.schedule.bytes_sent * job.rounds for job in self.parts)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a workload, with a loop of its own over its iterations.
+
+    `workload` counts its ranks from 0; among all ranks they are first_rank, first_rank + 1, …. It
+    begins at start_s or, with `after`, so long after the end of the job of that number.
+    """
+
+    name: str
+    workload: Workload
+    first_rank: int = 0
+    start_s: float = 0.0
+    after: int | None = None
+
+    @property
+    def ranks(self) -> int:
+        return len(self.workload.schedule.ranks)
+
+    @property
+    def rounds(self) -> int:
+        """Iterations that run, the warming ones included."""
+        return self.workload.warmup + self.workload.iterations
+
+
+@dataclass(frozen=True)
+class BackgroundFlow:
+    """From hosts[source] to hosts[destination] of a Background; start_s counts from the jobs' start."""
+
+    start_s: float
+    source: int
+    destination: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Background:
+    """Flows that run beside the jobs until these have ended; what is then under way is broken off.
+
+    `hosts` are host indices. `load` is the share of each host link's payload rate that is offered.
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    flows: tuple[BackgroundFlow, ...]
+    load: float
+    traffic_class: str = ""

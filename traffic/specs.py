@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec
-from traffic import patterns
+from topologies.graph import Graph
+from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
-from traffic.collective_specs import ALGORITHMS, barrier, collective
+from traffic.collective_specs import ALGORITHMS, barrier, collective, servers_of
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
 from traffic.importers.htsim_flows import cm_workload
@@ -17,6 +18,7 @@ from traffic.placement import place
 from traffic.schedule import Workload
 from traffic.setting import Setting, count, duration, size, values
 from traffic.sizing import GOAL_S, Figures, job, pattern_bytes, slices_for
+from traffic.sweep import is_sweep, sweep
 
 
 def resolve_workload(text: str, setting: Setting) -> Workload:
@@ -29,7 +31,8 @@ def resolve_workload(text: str, setting: Setting) -> Workload:
         raise BadInput(f"the dilation ({setting.dilation}) and the byte scale ({setting.byte_scale}) must be "
                        "more than zero.")
     workload = _resolve(text.strip(), setting)
-    check_schedule(workload.schedule, setting.hosts)
+    for part in workload.parts:
+        check_schedule(part.workload.schedule, setting.hosts)
     return replace(workload, name=text.strip())
 
 
@@ -46,12 +49,22 @@ def _resolve(text: str, setting: Setting) -> Workload:
         return _pattern(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
     spec = parse_spec(text, "workload")
     if spec.name in ALGORITHMS:
-        return collective(spec, setting)
+        return sweep(spec, lambda one: _noted(one, setting)) if is_sweep(spec) else _noted(spec, setting)
     if spec.name == "barrier":
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
     raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
+
+
+def _noted(spec: Spec, setting: Setting) -> Workload:
+    """A collective, and where its bytes go in its notes: between racks, to servers."""
+    workload = collective(spec, setting)
+    sentence = crossrack.note(workload, setting.graph)
+    if spec.name == "parameterserver":
+        ranks = len(workload.placement)
+        sentence = crossrack.server_note(ranks, servers_of(spec.params, ranks))
+    return replace(workload, notes=(*workload.notes, sentence)) if sentence else workload
 
 
 def _job(spec: Spec, setting: Setting) -> Workload:
@@ -70,7 +83,7 @@ def _job(spec: Spec, setting: Setting) -> Workload:
     replicas = (v["replicas"] or max(1, setting.hosts // stages)) if is_training else 1
     if stages * replicas < 2:
         raise BadInput(f"{what}: one rank has nobody to send to; give it more stages or replicas.")
-    placement = place(v["placement"], stages * replicas, setting.hosts, setting.seed)
+    placement = place(v["placement"], stages * replicas, setting.graph.hosts, setting.seed)
     figures = Figures(v["activation"], v.get("gradient"), v["forward"], v["backward"])
     filled = job(stages, replicas, v["microbatches"], figures, is_training, placement, setting)
     slices = v.get("slices") or slices_for(filled.gradient_bytes // replicas // v["channels"], 4, setting)
@@ -80,10 +93,10 @@ def _job(spec: Spec, setting: Setting) -> Workload:
 
 def _pattern(spec: Spec, setting: Setting) -> Workload:
     what, hosts = "workload pattern", setting.hosts
-    kinds = ("stride", "pair", "incast", "random-bijection")
+    kinds = ("stride", "pair", "incast", "random-bijection", "staggered")
     v = values(spec, {
         "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
-        "random-bijection": _yes, "bytes": size(f"{what}: bytes", setting),
+        "random-bijection": _yes, "staggered": _staggered, "bytes": size(f"{what}: bytes", setting),
         "flows": count(f"{what}: flows", 1, 1024), "time": duration(f"{what}: time", setting),
         "class": traffic_classes(setting), "load": loads},
         {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
@@ -99,6 +112,8 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         pairs = patterns.pair(hosts, *v["pair"])
     elif kind == "incast":
         pairs = patterns.incast(hosts, v["incast"])
+    elif kind == "staggered":
+        pairs = patterns.staggered(*_places(setting.graph), *v["staggered"], setting.seed)
     else:
         pairs = patterns.random_bijection(hosts, setting.seed)
     if v["bytes"] and v["time"]:
@@ -113,6 +128,22 @@ def _pair(text: str) -> tuple[int, int]:
     if not (dash and source.isdecimal() and destination.isdecimal()):
         raise BadInput(f'workload pattern: pair "{text}" is not two host numbers from 0, such as 0-2.')
     return int(source), int(destination)
+
+
+def _staggered(text: str) -> tuple[float, float]:
+    edge, dash, pod = text.partition("-")
+    try:
+        return float(edge), float(pod if dash else "")
+    except ValueError:
+        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and of '
+                       f"the same pod, such as 0.2-0.3.") from None
+
+
+def _places(graph: Graph) -> tuple[list[str], list[object]]:
+    """The rack and the pod of each host; a switch of no pod is a pod of its own."""
+    racks = [host.rack for host in graph.hosts]
+    pods = [graph.switch[rack].pod if graph.switch[rack].pod >= 0 else rack for rack in racks]
+    return racks, pods
 
 
 def _yes(text: str) -> bool:

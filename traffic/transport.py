@@ -77,20 +77,20 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
-def source_ports(keys: Sequence[ConnectionKey], seed: int) -> list[int]:
+def source_ports(keys: Sequence[ConnectionKey], seed: int, hosts: Sequence[object]) -> list[int]:
     """A source port for each connection: a hash of seed, ranks and channel, so the same seed gives the same
     paths, with classes of service or without.
 
-    Ports of one source rank are distinct.
+    `hosts[r]` is what rank r stands on: ports of one host are distinct, however many ranks it carries.
     """
-    used: set[tuple[int, int]] = set()
+    used: set[tuple[object, int]] = set()
     ports = []
     for key in keys:
         digest = hashlib.blake2b(repr((seed, key.src, key.dst, key.channel)).encode(), digest_size=8).digest()
         index = int.from_bytes(digest, "big")
-        while (key.src, port := SOURCE_PORTS[index % len(SOURCE_PORTS)]) in used:
+        while (hosts[key.src], port := SOURCE_PORTS[index % len(SOURCE_PORTS)]) in used:
             index += 1
-        used.add((key.src, port))
+        used.add((hosts[key.src], port))
         ports.append(port)
     return ports
 
@@ -132,9 +132,9 @@ class Cores:
         self.here = -1
 
     def divide(self, sources: Sequence[int]) -> list[int]:
-        """A home for each connection: neighbouring source ranks together, equal shares of ranks a core."""
-        ranks = sorted(set(sources))
-        share = {rank: self._usable[place * len(self._usable) // len(ranks)] for place, rank in enumerate(ranks)}
+        """A home for each connection: neighbouring source hosts together, equal shares of hosts a core."""
+        hosts = sorted(set(sources))
+        share = {host: self._usable[place * len(self._usable) // len(hosts)] for place, host in enumerate(hosts)}
         return [share[source] for source in sources]
 
     def go(self, core: int) -> None:
@@ -199,18 +199,20 @@ class TcpTransport:
 
     def open(self, keys: Sequence[ConnectionKey], deadline_s: float = 30.0) -> None:
         """Connect all of them at once; raises Unfinished with the pairs that did not within the deadline."""
-        listening: dict[int, socket.socket] = {}
+        listening: dict[Endpoint, socket.socket] = {}
         for rank in sorted({key.dst for key in keys}):
-            listener = self._socket(rank)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             address = self._endpoints[rank]
-            listener.bind((address.ip, LISTEN_PORT if address.netns else 0))
-            listener.listen(1024)
-            listening[rank] = listener
+            if address not in listening:  # ranks of several jobs may share a host
+                listener = listening[address] = self._socket(rank)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((address.ip, LISTEN_PORT if address.netns else 0))
+                listener.listen(1024)
         self._listeners = list(listening.values())
-        self._ports = source_ports(keys, self._seed)
+        self._ports = source_ports(keys, self._seed, self._endpoints)
         self._written = [0] * len(keys)
-        self._home = self._cores.divide([key.src for key in keys])
+        # by host: the ranks of jobs that follow one another on the same hosts would each take one core
+        place = {endpoint: number for number, endpoint in enumerate(dict.fromkeys(self._endpoints))}
+        self._home = self._cores.divide([place[self._endpoints[key.src]] for key in keys])
         expected: dict[tuple[str, int], int] = {}
         for number, key in enumerate(keys):
             out = self._socket(key.src)
@@ -220,7 +222,8 @@ class TcpTransport:
             mark(out, self._dscp_of(key.traffic_class))
             out.bind((source.ip, self._ports[number] if source.netns else 0))
             self._ports[number] = out.getsockname()[1]
-            status = out.connect_ex((self._endpoints[key.dst].ip, listening[key.dst].getsockname()[1]))
+            listener = listening[self._endpoints[key.dst]]
+            status = out.connect_ex((self._endpoints[key.dst].ip, listener.getsockname()[1]))
             if status not in (0, errno.EINPROGRESS):
                 raise EmulatorError(f"rank {key.src} cannot connect to rank {key.dst}: {errno.errorcode[status]}.")
             self._out.append(out)

@@ -35,10 +35,9 @@ from emulator.machine import require_open_files
 from emulator.syscalls import die_with_parent
 
 _LOG = logging.getLogger("emulator.asic.agent")
-# Events of the datapath have no file descriptor to wait for: they are looked for this often.
-POLL_S = 0.02
+POLL_S = 0.02  # for events of a datapath that has no file descriptor to wait for
 _ROUND_S = 0.25  # timeouts of flow entries and silent peers need no closer look
-_BACKOFF_S = (0.1, 4.0)  # first and longest wait before a new attempt at the controller
+_BACKOFF_S = (0.1, 1.0)  # first and longest wait before a new attempt at the controller
 _PROBE_AFTER_S = 5.0  # Open vSwitch's inactivity probe
 _GIVE_UP_AFTER_S = 15.0
 _MAX_CLIENTS = 64
@@ -69,6 +68,8 @@ class Agent:
             self._listeners.append(listen_on(address, dpid, self.switches))
             self._selector.register(self._listeners[-1].sock, selectors.EVENT_READ, dpid)
         datapath.watch(self._packet_in, self._port_status)
+        for descriptor in datapath.descriptors():
+            self._selector.register(descriptor, selectors.EVENT_READ, None)
 
     def _packet_in(self, dpid: int, in_port: int, frame: bytes) -> None:
         self._said_something = True
@@ -85,7 +86,7 @@ class Agent:
             self._said_something = True
             if isinstance(key.data, Connection):
                 self._serve(key.data, events)
-            else:
+            elif key.data is not None:
                 self._accept(key.fileobj, key.data)
         self.datapath.poll(0)
         now_s = self.clock()

@@ -96,6 +96,11 @@ class Chip:
             what = "was replaced" if found == 0xFFFFFFFF else f"has {found} queues, not {self.classes}"
             raise EmulatorError(f"The shaping of {self.site[ifindex].name} {what} behind the switch's back.")
 
+    def set_rate(self, ifindex: int, rate_bps: float) -> None:
+        """Tell the programs that a port now sends at another rate; its shaper is changed elsewhere."""
+        self.ports[ifindex]["bytes_per_ns_q32"] = round(rate_bps / 8e9 * 2**32)
+        self.ports[ifindex]["ns_per_byte_q16"] = round(8e9 / rate_bps * 2**16)
+
     def set_bit_error_rate(self, ifindex: int, received: float = 0.0, sent: float = 0.0) -> None:
         """Lose packets of the port's link as if each bit flipped with this chance, in either direction.
 

@@ -164,6 +164,10 @@ class BpfDatapath:
         """Call packet_in(dpid, in_port, frame) and port_status(dpid, port) from `poll`."""
         self._packet_in, self._port_status = packet_in, port_status
 
+    def descriptors(self) -> Sequence[int]:
+        """A port's news and packets for the controller."""
+        return [self._links.fd, self._packet_ins.fd]
+
     def poll(self, timeout_s: float) -> None:
         """Deliver pending events to the watchers; returns after at most `timeout_s`."""
         ready, _, _ = select.select([self._packet_ins.fd, self._links.fd], [], [], timeout_s)

@@ -11,7 +11,7 @@ from emulator import netns
 from emulator.asic.build import object_path
 from emulator.asic.objects import EGRESS, open_object, tc_attach, tc_hook
 from emulator.asic.queueing import Queueing
-from emulator.asic.shaper import port_faults, port_messages, read_qdiscs, weight_messages
+from emulator.asic.shaper import port_faults, port_messages, read_qdiscs, class_messages
 from emulator.errors import EmulatorError
 from emulator.fabric.build import Fabric
 from emulator.fabric.spec import Port
@@ -49,7 +49,7 @@ def reweigh_hosts(fabric: Fabric, queueing: Queueing) -> None:
     """Give the classes of all hosts' ports the weights of `queueing`."""
     for port in host_ports(fabric):
         with netns.entered(port.netns):
-            send(weight_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing),
+            send(class_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing),
                  port.name)
 
 

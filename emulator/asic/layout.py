@@ -28,7 +28,8 @@ SETTINGS = np.dtype([("classes", "<u4"), ("telemetry", "<u4"), ("netns", "<u4"),
                      ("bucket_counts", "<u4"), ("crossings", "<u4")])
 PORT = np.dtype([
     ("dev", "<u8"), ("leaf", "<u8", MAX_CLASSES), ("loss_in_q48", "<u8"), ("loss_out_q48", "<u8"),
-    ("bytes_per_ns_q32", "<u8"), ("ns_per_byte_q16", "<u8"), ("number", "<u4"), ("in_use", "<u4"),
+    ("bytes_per_ns_q32", "<u8"), ("ns_per_byte_q16", "<u8"), ("avoided_ns", "<u8"),
+    ("avoided_packets", "<u8"), ("number", "<u4"), ("in_use", "<u4"),
     ("switch_index", "<u4"), ("largest_frame", "<u4"), ("mark_bytes", "<u4", MAX_CLASSES),
     ("limit_bytes", "<u4", MAX_CLASSES), ("paused", "<u4"), ("pad", "<u4"), ("class_of_dscp", "u1", 64)])
 DROPS = np.dtype([("packets", "<u8", len(CAUSES)), ("packet_ins_lost", "<u8")])
@@ -53,6 +54,6 @@ SWITCH = np.dtype([("generation", "<u4"), ("pad", "<u4"), ("table", TABLE, 2)])
 BUCKET = np.dtype([("port", "<u4"), ("watch", "<u4"), ("weight", "<u4"), ("counter", "<u4"),
                    ("set_eth_dst", "u1"), ("queue", "u1"), ("eth_dst", "u1", 6)])
 GROUP = np.dtype([("seed", "<u8"), ("gap_ns", "<u8"), ("buckets", "<u4"), ("slots", "<u4"),
-                  ("mode", "<u4"), ("next", "<u4"), ("bucket", BUCKET, MAX_BUCKETS),
+                  ("mode", "<u4"), ("pad", "<u4"), ("bucket", BUCKET, MAX_BUCKETS),
                   ("slot", "u1", GROUP_SLOTS)])
 COUNT = np.dtype([("packets", "<u8"), ("bytes", "<u8")])

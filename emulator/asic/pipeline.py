@@ -140,5 +140,8 @@ class Datapath(Protocol):
               port_status: Callable[[int, PortState], None]) -> None:
         """Call packet_in(dpid, in_port, frame) and port_status(dpid, port) as they happen."""
 
+    def descriptors(self) -> Sequence[int]:
+        """File descriptors that become readable when `poll` has something to deliver, where there are any."""
+
     def poll(self, timeout_s: float) -> None:
         """Deliver pending events to the watchers; returns after at most `timeout_s`."""

@@ -13,7 +13,6 @@ under a TBF of the same limit where the class can be paused (gate.py).
 """
 from __future__ import annotations
 
-import socket
 import struct
 from dataclasses import replace
 
@@ -60,14 +59,17 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     return messages
 
 
-def weight_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
-                    queueing: Queueing) -> list[Message]:
-    """What gives the classes of a port that stands the weights of `queueing`; packets stay where they are."""
+def class_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
+                   queueing: Queueing) -> list[Message]:
+    """What gives a port that stands another rate or other weights; its queues stay, with what waits in them."""
     port = shape(rate_bps, mtu, limit_bytes)
+    whole = _class(port, port.rate_bytes_per_s, 0)
+    if len(queueing.classes) == 1:
+        return [rtnl.changed_class(ifindex, CLASS, ROOT, whole)]
     own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)
-    return [Message(rtnl.NEW_CLASS, rtnl.TC.pack(socket.AF_UNSPEC, ifindex, CLASS + number, PARENT, 0)
-                    + _class(replace(port, quantum_bytes=quantum), own, prio))
-            for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes))]
+    return [rtnl.changed_class(ifindex, PARENT, ROOT, whole), *(
+        rtnl.changed_class(ifindex, CLASS + number, PARENT, _class(replace(port, quantum_bytes=quantum), own, prio))
+        for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)))]
 
 
 def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ from emulator.asic.layout import CAUSES
 from emulator.asic.queueing import Queueing
 from emulator.asic.pauserprocess import Pauser, start_pauser
 from emulator.asic.recorder import Recorder
-from emulator.asic.shaper import weight_messages
+from emulator.asic.shaper import class_messages
 from emulator.classes import ClassTable
 from emulator.errors import BadInput, EmulatorError
 from emulator.fabric.build import Fabric
@@ -43,7 +43,7 @@ class BpfSwitches:
         """classes: the table that `queueing` came from."""
         self.classes = classes
         self._pauser: Pauser | None = None
-        self.fabric, self.chip, self._queueing, self._agent = fabric, chip, queueing, agent
+        self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
         self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed))
 
@@ -81,8 +81,8 @@ class BpfSwitches:
 
     def link_faults(self) -> list[str]:
         """A sentence for each port that is not as it was built."""
-        of_hosts = [] if self.fabric.spec.plain_hosts else host_faults(self.fabric, self._queueing)
-        return verify_links(self.fabric) + faults(self.fabric, self._queueing) + of_hosts
+        of_hosts = [] if self.fabric.spec.plain_hosts else host_faults(self.fabric, self.queueing)
+        return verify_links(self.fabric) + faults(self.fabric, self.queueing) + of_hosts
 
     def change_class(self, name: str, weight: int) -> None:
         """Give a class another weight on every port of the fabric, while traffic runs.
@@ -93,13 +93,13 @@ class BpfSwitches:
             raise BadInput("This fabric has no classes; start it with --classes default.")
         spec = self.fabric.spec
         table = self.classes.with_weight(name, weight)
-        number, before = table.number(name), self._queueing.classes
-        changed = replace(self._queueing, classes=(*before[:number], replace(before[number], weight=weight),
-                                                   *before[number + 1:]))
+        number, before = table.number(name), self.queueing.classes
+        changed = replace(self.queueing, classes=(*before[:number], replace(before[number], weight=weight),
+                                                  *before[number + 1:]))
         for port in self.fabric.switch_ports:
-            send(weight_messages(port.ifindex, port.rate_bps, port.limit_bytes, spec.mtu, changed), port.name)
+            send(class_messages(port.ifindex, port.rate_bps, port.limit_bytes, spec.mtu, changed), port.name)
         reweigh_hosts(self.fabric, changed)
-        self.classes, self._queueing = table, changed
+        self.classes, self.queueing = table, changed
 
     def class_counts(self) -> list[tuple[int, int]]:
         """(bytes sent, packets dropped) of each class over all switch ports, by the kernel's count now."""

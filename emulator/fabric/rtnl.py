@@ -93,6 +93,11 @@ def traffic_class(ifindex: int, handle: int, parent: int, options: bytes) -> Mes
     return Message(NEW_CLASS, TC.pack(_UNSPEC, ifindex, handle, parent, 0) + options, CREATE | EXCLUSIVE)
 
 
+def changed_class(ifindex: int, handle: int, parent: int, options: bytes) -> Message:
+    """Other attributes for a class that exists."""
+    return Message(NEW_CLASS, TC.pack(_UNSPEC, ifindex, handle, parent, 0) + options)
+
+
 def mac_bytes(mac: str) -> bytes:
     """The six bytes of '02:00:00:00:00:01'."""
     return bytes(int(part, 16) for part in mac.split(":"))

@@ -2,7 +2,7 @@
 
 Nothing here reads the kernel (see `emulator.telemetry`) or knows how a run is made.
 """
-from emulator.fidelity.observations import Check, Observations, PathDelay, Verdict
+from emulator.fidelity.observations import Check, Observations, PathDelay, Planned, Verdict
 from emulator.fidelity.verdict import judge
 
-__all__ = ["Check", "Observations", "PathDelay", "Verdict", "judge"]
+__all__ = ["Check", "Observations", "PathDelay", "Planned", "Verdict", "judge"]

@@ -42,7 +42,7 @@ def conservation(run: Observations) -> Check:
     if not faults:
         return Check("conservation", 0, 0, True,
                      f"{crossed} packets crossed {len(run.ports) // 2} links and all arrived; {dropped} were "
-                     f"dropped, all of them in emulated queues{hit}")
+                     f"dropped, all of them in emulated queues{hit}{_lost_to_events(run)}")
     faults.sort(key=lambda fault: -fault[0])
     missing = sum(number for number, _ in faults)
     return Check("conservation", missing, 0, False,
@@ -51,12 +51,19 @@ def conservation(run: Observations) -> Check:
                  f"{as_option(run.host_rate_bps / 2)} or use fewer hosts")
 
 
+def _lost_to_events(run: Observations) -> str:
+    lost = sum(run.planned.lost_at.values())
+    return f", and {lost} went with a link that failed by plan" if run.planned.interrupted else ""
+
+
 def _on_links(run: Observations) -> Iterator[tuple[int, str]]:
     links = run.between.links
     for port in run.ports:
         sent, received = links[port.name].tx_packets, links[port.peer].rx_packets
         if sent != received:
             yield abs(sent - received), f"{port.name} sent {sent} packets and {port.peer} received {received}"
+        if port.name in run.planned.interrupted:
+            continue  # what was sent to a dead link is lost, and is accounted for at its queue
         for counter in ("rx_dropped", "tx_dropped", "rx_errors", "tx_errors"):
             number = getattr(links[port.name], counter)
             if number:
@@ -71,9 +78,13 @@ def _in_switches(run: Observations) -> Iterator[tuple[int, str]]:
             continue
         link, queue = run.between.links[port.name], run.between.queues[port.name]
         entered[port.node] = entered.get(port.node, 0) + link.rx_packets
-        left[port.node] = (left.get(port.node, 0) + link.tx_packets + link.tx_dropped
+        lost = run.planned.lost_at[port.name] if port.name in run.planned.lost_at else link.tx_dropped
+        left[port.node] = (left.get(port.node, 0) + link.tx_packets + lost
                            + queue.dropped_packets + queue.queued_packets)
+    unknown = {port.node for port in run.ports if port.name in run.planned.interrupted and not run.planned.counted}
     for switch, packets in entered.items():
+        if switch in unknown:
+            continue  # its queues lost packets with a link, and nobody counted them one by one
         gone = left[switch] + run.switch_drops.get(switch, 0) + run.kept_frames.get(switch, 0)
         if packets > gone:
             yield packets - gone, f"{switch} received {packets} packets and lost {packets - gone} inside"

@@ -1,6 +1,7 @@
 """What the verdict is given (Observations) and what it is (Verdict), as plain data."""
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -26,6 +27,26 @@ class PathDelay:
     rtt_s: float
     base_rtt_s: float
     waits_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What events did to the fabric on purpose, by interface; all empty where there were none.
+
+    interrupted: had no link at some time; reshaped: had another rate; at_end: is not as it was built
+    when the run ends. lost_at: packets that a dead link took, waiting in its queue or sent to it; only
+    where the switches count what arrives at a queue (`counted`).
+    """
+
+    interrupted: frozenset[str] = frozenset()
+    reshaped: frozenset[str] = frozenset()
+    at_end: frozenset[str] = frozenset()
+    lost_at: Mapping[str, int] = field(default_factory=dict)
+    counted: bool = True
+
+    def excuses(self, sentence: str) -> bool:
+        """Does a sentence about a port that is not as it was built speak of one of ours?"""
+        return not self.at_end.isdisjoint(re.findall(r"[\w.-]+", sentence))
 
 
 @dataclass(frozen=True)
@@ -55,6 +76,7 @@ class Observations:
     delay: what the relay of --delay did, None where links have no delay.
     pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
         classes refused.
+    planned: what events did on purpose, which is no fault.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
     """
@@ -81,6 +103,7 @@ class Observations:
     link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
     impossible_windows: int = 0
+    planned: Planned = Planned()
     delay: DelayRecord | None = None
     pauses: PauseRecord | None = None
     kept_frames: Mapping[str, int] = field(default_factory=dict)
@@ -100,6 +123,12 @@ class Observations:
     def measured(self) -> list[QueueSeries]:
         """The series, cut to the window."""
         return [series.between(self.start_s, self.end_s) for series in self.series]
+
+    @property
+    def steady(self) -> list[QueueSeries]:
+        """`measured` without the ports whose link or rate an event changed: they owe no rate."""
+        changed = self.planned.interrupted | self.planned.reshaped
+        return [series.without(changed) for series in self.measured] if changed else self.measured
 
     @property
     def host_rate_bps(self) -> float:

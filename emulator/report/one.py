@@ -10,6 +10,10 @@ from rich.text import Text
 
 from emulator.report import setup, transport
 from emulator.report.classes import classes, pauses
+from emulator.report.collectives import collectives
+from emulator.report.events import events
+from emulator.report.jobs import background, jobs_table
+from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
 from emulator.units import show_rate, show_size, show_time
@@ -34,7 +38,8 @@ def _delay(experiment: Mapping[str, Any]) -> str:
 def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
-    made.add_row("completion of an iteration", seconds(w["completion_s"]), show_time(w["ideal_s"]),
+    what = "completion of an iteration" if len(summary["jobs"]) < 2 else "until the last job ended"
+    made.add_row(what, seconds(w["completion_s"]), show_time(w["ideal_s"]),
                  percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
@@ -65,11 +70,12 @@ def _iterations(summary: Summary) -> Table | None:
 
 def _links(summary: Summary) -> Table:
     links = summary["links"]
-    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent", "mean up",
-                 "mean down", "peak")
+    made = table("Links by tier (utilisation of the configured rate)", "tier", "links", "bytes sent",
+                 "of expected", "mean up", "mean down", "peak")
     for name, tier in links["by_tier"].items():
         made.add_row(name, str(tier["links"]), show_size(tier["sent_bytes"]),
-                     percent(tier["utilisation_up_mean"]), percent(tier["utilisation_down_mean"]),
+                     percent(tier["counted_over_expected"]), percent(tier["utilisation_up_mean"]),
+                     percent(tier["utilisation_down_mean"]),
                      percent(tier["utilisation_peak"]))
     return made
 
@@ -146,14 +152,20 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    parts += [part for part in (jobs_table(summary), *background(summary)) if part is not None]
+    table_of_collectives = collectives(summary["jobs"], summary["experiment"]["dilation"])
+    if table_of_collectives:
+        parts += [Text(table_of_collectives)]
     listed = _flows(flows)
     if listed:
         parts.append(listed)
     if summary["links"]:
         parts += [_links(summary), _spread(summary), _queues(summary), _loss(summary),
-                  *transport.lines(summary), ""]
+                  *transport.lines(summary), *scheduling(summary), ""]
     served = classes(summary)
     parts += [served, *pauses(summary)] if served else []
+    happened = events(summary)
+    parts += [happened] if happened else []
     parts += [Text(line) for line in _captures(summary)]
     parts += [Text(f"Stuck: {line}", "bold red") for line in summary["workload"]["stuck"]]
     parts += [f"Note: {note}" for note in summary.get("notes", ())]

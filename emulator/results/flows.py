@@ -15,12 +15,13 @@ from emulator.outcome import Outcome
 from emulator.plan import Plan
 from topologies.graph import Link
 from traffic.paths import Paths
-from traffic.records import ConnectionKey
+from traffic.records import ConnectionKey, Message
 
 
 @dataclass(frozen=True)
 class Flow:
-    """One delivered message. start_s counts from the first iteration's start; path is 'h1 e0_0 … h16'.
+    """One delivered message. start_s counts from the replay's start; path is 'h1 e0_0 … h16'. Ranks are
+    those of its job.
 
     src_port, dst_port: TCP ports of its connection, which decide the path under ECMP.
     """
@@ -44,23 +45,35 @@ class Flow:
     retransmits: int
     path: str
     traffic_class: str
+    job: str
 
 
 FLOW_COLUMNS = tuple(Flow.__dataclass_fields__)
 
 
 def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
-    """Every message of the run, in order of start."""
-    if outcome.engine is None:
-        return []
+    """Every message of the jobs, in order of start."""
+    return _listed(plan, outcome, outcome.engine.messages) if outcome.engine else []
+
+
+def background_flows(plan: Plan, outcome: Outcome) -> list[Flow]:
+    """Every flow of the background that ended, in order of start."""
+    return _listed(plan, outcome, outcome.engine.background) if outcome.engine else []
+
+
+def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[Flow]:
     links = _links_between(plan)
     shortest = Paths(plan.graph)
     without_delay = replace(plan.wire, delay_s=0.0)  # the least round trip has the delays in it
     ideal: dict[tuple[ConnectionKey, int], float] = {}
-    hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
+    hosts = [plan.graph.hosts[index].name for index in plan.workload.endpoints]
+    # what a rank belongs to: (first rank, warming iterations, name); the background's ends stand behind all
+    owner = [(job.first_rank, job.workload.warmup, job.name if plan.workload.jobs else "")
+             for job in plan.workload.parts for _ in range(job.ranks)]
+    owner += [(len(owner), 0, "background")] * (len(hosts) - len(owner))
     connection = {c.key: c for c in outcome.engine.connections}
     listed = []
-    for message in sorted(outcome.engine.messages, key=lambda m: m.start_s):
+    for message in sorted(messages, key=lambda m: m.start_s):
         key = ConnectionKey(message.src, message.dst, message.channel, message.traffic_class)
         path = outcome.paths.get(key, ())
         if (key, message.size_bytes) not in ideal:
@@ -68,12 +81,13 @@ def flows(plan: Plan, outcome: Outcome) -> list[Flow]:
             ideal[key, message.size_bytes] = (without_delay.ideal_fct_s(crossed, message.size_bytes)
                                               + connection[key].info.min_rtt_s)
         alone = ideal[key, message.size_bytes]
-        fct = message.acked_s - message.start_s
+        fct, (first, warmup, job) = message.acked_s - message.start_s, owner[key.src]
         listed.append(Flow(
-            message.iteration, message.iteration >= plan.workload.warmup, hosts[key.src], hosts[key.dst],
-            key.src, key.dst, key.channel, connection[key].src_port, connection[key].dst_port,
+            message.iteration, message.iteration >= warmup, hosts[key.src], hosts[key.dst],
+            key.src - first, key.dst - first, key.channel, connection[key].src_port, connection[key].dst_port,
             message.phase, message.step, message.size_bytes,
-            message.start_s - outcome.started_s, fct, alone, fct / alone, message.retransmits, " ".join(path), message.traffic_class))
+            message.start_s - outcome.started_s, fct, alone, fct / alone, message.retransmits, " ".join(path),
+            message.traffic_class, job))
     return listed
 
 

@@ -6,8 +6,12 @@ from typing import Any
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.linkbytes import AGAINST, by_tier, link_bytes
 from emulator.results.transport import transport
 from emulator.telemetry.summary import exact_queues, links_block, loss_block, queues_block
+from traffic.jobs_ideal import total_link_bytes
+from traffic.load import tier_bytes
+from traffic.paths import Paths
 
 
 def measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
@@ -22,12 +26,15 @@ def measured(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     counters = outcome.between.queues
     for row in queues["by_port"]:
         row["dropped_packets"] = counters[row["port"]].dropped_packets
+    carried = tier_bytes(total_link_bytes(plan.workload, Paths(plan.graph), plan.only), plan.graph)
+    against = by_tier(link_bytes(plan, outcome))
     tiers = {link.index: link.tier for link in plan.graph.links}
     for name, tier in links["by_tier"].items():
         ports = [port for port in outcome.ports if tiers[port.link] == name]
         tier["links"] = len(ports) // 2
         tier["sent_bytes"] = sum(counters[port.name].sent_bytes for port in ports)
-        tier["payload_bytes_expected"] = plan.tier_bytes.get(name, 0.0) * plan.iterations
+        tier["payload_bytes_expected"] = carried.get(name, 0.0)
+        tier.update(against.get(name, dict.fromkeys(AGAINST)))
     links["connections_by_top_switch"] = connections_by_top_switch(plan, outcome)
     return {"links": links, "queues": queues,
             "loss": with_bit_errors(loss_block(outcome.between, outcome.ports), plan, outcome),

@@ -9,9 +9,13 @@ from emulator import __version__
 from emulator.fidelity import Verdict
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.background import background
 from emulator.results.classes import classes
-from emulator.results.flows import Flow, statistics
+from emulator.results.events import events
+from emulator.results.flows import Flow, background_flows, statistics
+from emulator.results.jobs import jobs
 from emulator.results.network import measured
+from emulator.results.routing import scheduled
 from emulator.results.workload import projected, workload
 
 SCHEMA = 1
@@ -19,11 +23,14 @@ SCHEMA = 1
 
 def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[Flow]) -> dict[str, Any]:
     """summary.json, schema 1. Values that a broken-off run does not have are null."""
+    beside = background_flows(plan, outcome)
     return {
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
-        "workload": workload(plan, outcome), "flows": statistics(listed),
-        **measured(plan, outcome), "classes": classes(plan, outcome, listed), "projected": projected(plan, outcome),
+        "workload": workload(plan, outcome), "jobs": jobs(plan, outcome), "flows": statistics(listed),
+        "background": background(plan, outcome, beside), **measured(plan, outcome), "routing": scheduled(outcome),
+        "classes": classes(plan, outcome, [*listed, *beside]), "events": events(outcome),
+        "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
         "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
@@ -46,7 +53,8 @@ def _notes(plan: Plan, outcome: Outcome) -> list[str]:
 def _experiment(plan: Plan) -> dict[str, Any]:
     e = plan.experiment
     return {"label": plan.label, "topology": e.topology, "routing": e.routing, "switch": plan.switch,
-            "datapath": plan.datapath, "workload": e.workload, "rate_bps": plan.wire.rate_bps,
+            "datapath": plan.datapath, "workload": e.workload, "only": e.only,
+            "background": e.background, "rate_bps": plan.wire.rate_bps,
             "mtu": plan.wire.mtu, "buffer_bytes": plan.buffer_bytes, "cc": e.cc,
             "swift_target_s": plan.swift.target_s if e.cc == "swift" else None,
             "ecn_bytes": plan.ecn_bytes, "delay_s": plan.wire.delay_s, "bit_error_rate": plan.bit_error_rate,

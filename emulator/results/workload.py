@@ -1,6 +1,7 @@
 """What the workload took: completion, bandwidths, iterations, and the same in the target's units.
 
 Collective time = barrier to barrier, the largest over ranks; algbw and busbw as nccl-tests defines them.
+Of several jobs the completion is from the replay's start to the last one's end.
 """
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import numpy
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.jobs import makespan_s
 from emulator.steptime import iteration_times
 from traffic.formulas import algbw_bps, busbw_bps
 from traffic.load import pairs
@@ -21,6 +23,8 @@ def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     ranks = len(w.schedule.ranks)
     measured = [i for i in engine.iterations if i.measured] if engine else []
     completion = sum(i.end_s - i.start_s for i in measured) / len(measured) if measured else None
+    if w.jobs:  # iterations are each job's own, see the block `jobs`
+        completion, measured = makespan_s(plan, outcome), []
     collective, senders = w.collective, _senders(plan)
     bandwidths = (None, None)
     if collective and completion:
@@ -34,8 +38,8 @@ def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "algbw_bps": bandwidths[0], "busbw_bps": bandwidths[1],
         "goodput_bps": goodput, "host_links_bps": wire_bps,
         "host_links_share": goodput / wire_bps if goodput is not None and wire_bps else None,
-        "iterations": [asdict(t) for t in iteration_times(engine.spans, engine.iterations, ranks)] if engine else [],
-        "bytes_sent": w.schedule.bytes_sent * plan.iterations,
+        "iterations": [asdict(t) for t in iteration_times(engine.spans, measured, ranks)] if engine else [],
+        "bytes_sent": sum(job.workload.schedule.bytes_sent * job.rounds for _, job in plan.running),
         "bytes_received": engine.bytes_received if engine else 0,
         "verified": bool(engine and engine.verified), "checksum_errors": engine.checksum_errors if engine else 0,
         "wrong_values": engine.wrong_values if engine else 0,
@@ -52,11 +56,12 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     """Payload received by all hosts a second, from the replay's first measured start until the first
     message of that iteration is done or, where messages depend on one another, until its end.
 
-    While all flows of a pattern run, this is the sum of their rates: what long flows reach.
+    None for several jobs. While all flows of a pattern run, this is the sum of their rates: what long flows
+    reach.
     """
     engine = outcome.engine
     measured = [i for i in engine.iterations if i.measured] if engine else []
-    if not measured or len(engine.received) < 2:
+    if not measured or len(engine.received) < 2 or plan.workload.jobs:
         return None
     first = measured[0]
     independent = not any(op.deps or op.triggers for ops in plan.workload.schedule.ranks for op in ops)

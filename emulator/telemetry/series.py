@@ -1,6 +1,7 @@
 """What the sampler saw, as arrays: one row a moment, one column a port."""
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,13 +43,21 @@ class QueueSeries:
         """Only these samples: a slice or a mask [T]."""
         return replace(self, **{name: getattr(self, name)[which] for name in _PER_SAMPLE})
 
+    def without(self, names: Container[str]) -> QueueSeries:
+        """Without the ports of these names."""
+        kept = [column for column, port in enumerate(self.ports) if port.name not in names]
+        columns = {name: getattr(self, name)[:, kept] for name in _PER_PORT}
+        return replace(self, ports=tuple(self.ports[column] for column in kept),
+                       unshaped_s=self.unshaped_s[kept], **columns)
+
     @property
     def rate_bps(self) -> np.ndarray:
         """Configured rate of each port, [P]."""
         return np.array([port.rate_bps for port in self.ports], float)
 
 
-_PER_SAMPLE = ("time_s", "read_s", "lateness_s", "backlog_bytes", "queued_packets", "sent_bytes", "drops")
+_PER_PORT = ("backlog_bytes", "queued_packets", "sent_bytes", "drops")
+_PER_SAMPLE = ("time_s", "read_s", "lateness_s", *_PER_PORT)
 
 
 @dataclass(frozen=True)

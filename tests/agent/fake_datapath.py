@@ -70,6 +70,9 @@ class FakeDatapath:
     def watch(self, packet_in, port_status) -> None:
         self._packet_in, self._port_status = packet_in, port_status
 
+    def descriptors(self):
+        return []
+
     def poll(self, timeout_s: float) -> None:
         """Carry out the lines that were added to the events file."""
         if self._events is None or not self._events.exists():

@@ -46,5 +46,5 @@ def sender() -> dict:
              "weights": [each.weight for each in switches.classes.classes],
              "rates": sorted(set(shaped_rates_bps(fabric).values())),
              "sent": [sent for sent, _ in switches.class_counts()]}
-    switches._queueing = replace(queueing)  # what it was before the change: the read-back must see the difference
+    switches.queueing = replace(queueing)  # what it was before the change: the read-back must see the difference
     return {**found, "faults_of_old": switches.link_faults()}

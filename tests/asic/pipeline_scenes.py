@@ -130,6 +130,8 @@ def choices() -> dict:
     one = flows(1)[0]
     up.set(mode="spray")
     found["round_robin"] = [up.choose(one) for _ in range(12)]
+    in_step = [up.choose(packet) for _ in range(8) for packet in flows(2)]
+    found["two_in_step"] = [sorted(set(in_step[0::2])), sorted(set(in_step[1::2]))]
     up.set((2, 1, 1, 0), mode="spray")
     found["weighted_round_robin"] = sorted(Counter(up.choose(one) for _ in range(256 // 4 * 4)).values())
     up.set(mode="spray", random_spray=True)

@@ -20,7 +20,9 @@ def test_groups_choose_as_their_mode_says(choices):
     for name in ("hash", "dp_hash", "own_seed"):
         assert choices[f"{name}_differs"] == 0, f"{name}: hashing.py and the program choose differently"
     assert abs(choices["weights_3_1"] - 0.75) <= 0.03
-    assert choices["round_robin"] == [0, 1, 2, 3] * 3
+    first = choices["round_robin"][0]
+    assert choices["round_robin"] == [(first + turn) % 4 for turn in range(12)]
+    assert choices["two_in_step"] == [[0, 1, 2, 3]] * 2, "flows that alternate must not share out the members"
     assert choices["weighted_round_robin"] == [64, 64, 128]
     assert sum(choices["random"]) == 400 and min(choices["random"]) > 60
     assert choices["flowlet_together"] == 1

@@ -65,6 +65,11 @@ def build(graph: Graph, protocols: str) -> None:
     run(*order)
 
 
+def flows(switch: str) -> str:
+    """What the switch holds, without what changes by itself."""
+    return run("ovs-ofctl", "-O", "OpenFlow15", "--no-stats", "dump-flows", switch)
+
+
 def choices(leaf: str, flows: int) -> list[int]:
     """The bucket that the group of `leaf` takes for each of `flows` flows from h1 to h3."""
     a, b = GRAPH.host["h1"], GRAPH.host["h3"]
@@ -101,9 +106,12 @@ def ecmp() -> dict:
         run("ip", "link", "set", "s1-eth1", "down")
         state = wait_for(controller, lambda s: s.switches["l1"]["ports_down"] == [2])
         seen["events"] = [[event["switch"], event["port"], event["up"]] for event in state.port_events]
-        seen["l1_without_s1"] = choices("l1", 15)
+        state = wait_for(controller, lambda s: s.ready and s.settled and len(s.repairs) == 1)
+        seen["repair"] = dict(state.repairs[0])
+        seen["without_s1"] = {name: flows(name) for name in ("l1", "l2", "s1")}
         run("ip", "link", "set", "s1-eth1", "up")
-        wait_for(controller, lambda s: s.switches["l1"]["ports_down"] == [])
+        wait_for(controller, lambda s: s.ready and s.settled and len(s.repairs) == 2)
+        seen["l1_again"] = choices("l1", 15)
 
         run("ovs-vsctl", "del-controller", "l1")
         seen["unready"] = wait_for(controller, lambda s: not s.switches["l1"]["connected"]).unready
@@ -113,6 +121,26 @@ def ecmp() -> dict:
         seen["connections"] = state.switches["l1"]["connections"]
         seen["errors"], seen["packet_ins"] = list(state.errors), state.packet_ins
         return seen
+
+
+def adopt() -> dict:
+    """The controller is killed; while it is away a rule goes and one comes; then it returns."""
+    start_open_vswitch()
+    ofctl = ("ovs-ofctl", "-O", "OpenFlow15")
+    with start_controller(GRAPH, "ecmp", 1, Path("/run"), PORT) as controller:
+        build(GRAPH, "OpenFlow13,OpenFlow15")
+        controller.wait_ready(15)
+        before = {name: flows(name) for name in GRAPH.switch}
+        controller.kill()
+        time.sleep(1.2)  # a rule that is installed again later is seen by its age
+        run(*ofctl, "del-flows", "--strict", "l2", "priority=100,ip,nw_dst=10.0.1.2")
+        run(*ofctl, "add-flow", "l2", "priority=7,tcp,nw_dst=10.9.9.9,tp_dst=80,actions=drop")
+        controller.restart()
+        state = controller.wait_ready(15)
+        ages = re.findall(r"duration=([0-9.]+)s", run(*ofctl, "dump-flows", "l1"))
+        return {"same": {name: flows(name) == before[name] for name in GRAPH.switch},
+                "youngest_s": min(map(float, ages)), "rules": len(ages), "errors": list(state.errors),
+                "log": controller.log.read_text()}
 
 
 def attempt(routing: str, protocols: str) -> dict:
@@ -180,6 +208,6 @@ def mininet(*arguments: str) -> dict:
 
 if __name__ == "__main__":
     enter_sandbox()
-    scenario = {"ecmp": ecmp, "attempt": attempt, "nobody": nobody, "orphan": orphan,
+    scenario = {"ecmp": ecmp, "adopt": adopt, "attempt": attempt, "nobody": nobody, "orphan": orphan,
                 "mininet": mininet}[sys.argv[1]]
     print(json.dumps(scenario(*sys.argv[2:])))

@@ -68,9 +68,23 @@ def test_flows_spread_evenly_and_not_alike_on_two_switches(ecmp):
     assert 15 <= agreed <= 45, f"l1 and l2 agree on {agreed} of 60 flows"
 
 
-def test_a_dead_uplink_is_reported_and_left_out_by_the_switch_itself(ecmp):
+def test_a_dead_uplink_is_reported_and_every_switch_goes_around_it(ecmp):
+    """l2 has both uplinks, but the way to l1 over s1 ends there; l3's hosts are reached by either."""
     assert ["l1", 2, False] in ecmp["events"] and ["s1", 1, False] in ecmp["events"]
-    assert set(ecmp["l1_without_s1"]) == {1}
+    assert ecmp["repair"]["avoided"] == ["l1-s1"]
+    assert "nw_dst=10.0.2.0/23 actions=output:3" in ecmp["without_s1"]["l1"]
+    assert "nw_dst=10.0.1.0/24 actions=output:3" in ecmp["without_s1"]["l2"].replace("10.0.1.2 ", "10.0.1.0/24 ")
+    assert "nw_dst=10.0.3.2 actions=group:" in ecmp["without_s1"]["l2"].replace("10.0.3.0/24 ", "10.0.3.2 ")
+    assert set(ecmp["l1_again"]) == {0, 1}
+
+
+def test_a_controller_that_returns_adopts_what_is_right_and_mends_what_is_not():
+    seen = scenario("adopt")
+    assert seen["errors"] == []
+    assert all(seen["same"].values()), seen["same"]
+    assert seen["youngest_s"] > 1.0 and seen["rules"] == 3, "l1's rules were installed again"
+    assert "switch l1 holds its tables already" in seen["log"]
+    assert "switch l2 holds its tables already" not in seen["log"]
 
 
 def test_a_switch_that_reconnects_gets_its_tables_again(ecmp):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.errors import BadInput
 from topologies.catalog import TOPOLOGIES, resolve_topology
 from topologies.check import checked
 from topologies.graph import Graph, interface
@@ -141,3 +142,27 @@ def test_mininet_alone_runs_the_file_bare(file, topo, hosts):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == hosts
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 20), st.integers(2, 6), st.integers(0, 50))
+def test_random_regular_graphs_are_regular_connected_and_repeat(switches, degree, seed):
+    text = f"random-regular:switches={switches},degree={degree},hosts=1,seed={seed}"
+    if degree >= switches or switches * degree % 2:
+        with pytest.raises(BadInput, match="random-regular"):
+            resolve_topology(text)
+        return
+    graph = resolve_topology(text)  # connected, else `checked` refuses it
+    ports_are_consecutive(graph)
+    assert {len(graph.neighbours[switch.name]) for switch in graph.switches} == {degree + 1}
+    ends = [frozenset((link.a, link.b)) for link in graph.links]
+    assert len(set(ends)) == len(ends) and graph == resolve_topology(text)
+
+
+def test_slow_uplinks_are_those_of_the_first_leaf():
+    graph = resolve_topology("leaf-spine:leaves=3,spines=4,hosts=2,slow=2,slow_factor=0.25")
+    slow = {(link.a, link.b) for link in graph.links if link.tier == "leaf-spine" and link.speed == 0.125}
+    assert slow == {("l1", "s1"), ("l1", "s2")}
+    for wrong in ("slow=5", "slow=1,slow_factor=2"):
+        with pytest.raises(BadInput, match="slow"):
+            resolve_topology(f"leaf-spine:leaves=3,spines=4,hosts=2,{wrong}")

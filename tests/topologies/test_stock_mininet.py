@@ -23,7 +23,8 @@ TESTS = Path(__file__).parents[1]
     ("fat_tree", "fattree,2", "default",
      "(a0_0, c1) (a1_0, c1) (e0_0, a0_0) (e1_0, a1_0) (h1, e0_0) (h2, e1_0)"),
     ("leaf_spine", "leafspine,2,1,1", "tc", "(h1, l1) (h2, l2) (l1, s1) (l2, s1)"),
-    ("star", "star,3", "tc", "(h1, s1) (h2, s1) (h3, s1)")])
+    ("star", "star,3", "tc", "(h1, s1) (h2, s1) (h3, s1)"),
+    ("random_regular", "randomregular,3,2,1", "tc", "(h1, x1) (h2, x2) (h3, x3) (x1, x2) (x1, x3) (x2, x3)")])
 def test_mn_builds_it(file, topo, link, links):
     """Link options that Mininet does not know (speed, tier) must not disturb its links, shaped or not."""
     done = subprocess.run(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput
+from tests.traffic.conftest import star
 from traffic import patterns
 from traffic.collectives import halving_doubling, ring, tree
 from traffic.fluid import expected_share, max_min, messages_by_step
@@ -21,7 +22,7 @@ def pattern(pairs, connections=1):
 
 
 def job(schedule, kind):
-    return Workload(schedule.name, schedule, place(kind, len(schedule.ranks), 16, 0))
+    return Workload(schedule.name, schedule, place(kind, len(schedule.ranks), star(16).hosts, 0))
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,17 @@ def test_random_bijections(paths):
     tree = numpy.mean([expected_share(w, paths, "single", ()).throughput.mean for w in workloads])
     ecmp = numpy.mean([expected_share(w, paths, "ecmp", range(5)).throughput.mean for w in workloads])
     assert tree == pytest.approx(0.36, abs=0.03) and ecmp == pytest.approx(0.60, abs=0.03)
+
+
+@pytest.mark.parametrize("edge_p, pod_p, tree, ecmp", [(.2, .3, .59, .73), (.5, .3, .78, .89)])
+def test_staggered(paths, edge_p, pod_p, tree, ecmp):
+    """The published patterns of these probabilities give .59 and .73, .78 and .89; drawn ones the same."""
+    racks = [host.rack for host in paths.graph.hosts]
+    pods = [paths.graph.switch[rack].pod for rack in racks]
+    workloads = [pattern(patterns.staggered(racks, pods, edge_p, pod_p, seed)) for seed in range(60)]
+    alone = numpy.mean([expected_share(w, paths, "single", ()).throughput.mean for w in workloads])
+    hashed = numpy.mean([expected_share(w, paths, "ecmp", range(5)).throughput.mean for w in workloads])
+    assert alone == pytest.approx(tree, abs=0.04) and hashed == pytest.approx(ecmp, abs=0.03)
 
 
 @pytest.mark.parametrize("connections, share", [(2, 0.75), (4, 0.88), (8, 0.96), (16, 0.997)])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput
+from tests.traffic.conftest import star
 from traffic import formulas, patterns
 from traffic.collectives import chain, halving_doubling, hierarchical, pairwise, ring, tree
 from traffic.collectives.parameter_server import parameter_server
@@ -22,7 +23,7 @@ WIRE = Wire(10e6, 1500)
 
 
 def job(schedule, hosts, kind="linear", collective="all-reduce", seed=0):
-    placement = place(kind, len(schedule.ranks), hosts, seed)
+    placement = place(kind, len(schedule.ranks), star(hosts).hosts, seed)
     return Workload(schedule.name, schedule, placement,
                     collective=Collective(collective, schedule.buffer_bytes))
 
@@ -44,7 +45,7 @@ def test_halving_doubling_simulation_within_2_percent_of_the_formula(k4, ranks):
 
 
 def star_time_s(paths, schedule):
-    return simulate(schedule, place("linear", len(schedule.ranks), 16, 0), paths, WIRE).completion_s
+    return simulate(schedule, place("linear", len(schedule.ranks), paths.graph.hosts, 0), paths, WIRE).completion_s
 
 
 def test_other_collectives_within_7_percent_of_their_formulas(star16):
@@ -110,7 +111,7 @@ def test_no_simulation_beats_the_busiest_host_link(k4, ranks, size_bytes, seed, 
 @pytest.mark.parametrize("stages, microbatches", [(1, 4), (2, 4), (4, 8), (8, 8), (4, 2)])
 def test_pipeline_with_small_transfers_is_the_1f1b_formula(k4, stages, microbatches):
     schedule = pipeline(stages, microbatches, 100, 0.05, 0.1)
-    time_s = simulate(schedule, place("linear", stages, 16, 0), Paths(k4), WIRE).completion_s
+    time_s = simulate(schedule, place("linear", stages, k4.hosts, 0), Paths(k4), WIRE).completion_s
     assert time_s == pytest.approx(formulas.pipeline_1f1b_s(stages, microbatches, 0.05, 0.1), rel=0.02)
     bubble = 1 - microbatches * 0.15 / time_s
     assert bubble == pytest.approx(formulas.pipeline_bubble(stages, microbatches), abs=0.02)
@@ -118,7 +119,7 @@ def test_pipeline_with_small_transfers_is_the_1f1b_formula(k4, stages, microbatc
 
 def test_training_is_a_pipeline_and_a_ring(k4):
     schedule = training(4, 4, 8, 100, 400_000, 0.05, 0.1)
-    time_s = simulate(schedule, place("linear", 16, 16, 0), Paths(k4), WIRE).completion_s
+    time_s = simulate(schedule, place("linear", 16, k4.hosts, 0), Paths(k4), WIRE).completion_s
     alpha_s = 3 * 8 * 1514 / 10e6  # a rack pair has one switch on its way, a pod pair three, cross-pod five
     want_s = (formulas.pipeline_1f1b_s(4, 8, 0.05, 0.1)
               + formulas.ring_all_reduce_s(4, 400_000, alpha_s, WIRE.beta_s(shared=True)))

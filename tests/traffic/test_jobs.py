@@ -1,4 +1,4 @@
-"""Patterns, pipelines, training iterations and placements."""
+"""Patterns, pipelines and training iterations."""
 from __future__ import annotations
 
 import numpy
@@ -11,7 +11,6 @@ from traffic import patterns
 from traffic.check import check_schedule
 from traffic.interpret import interpret
 from traffic.pipeline import BACKWARD, FORWARD, order_1f1b, pipeline
-from traffic.placement import place
 from traffic.schedule import Kind
 from traffic.training import rank_of, training
 
@@ -37,6 +36,27 @@ def test_random_bijection(hosts, seed):
 
 def test_random_bijections_differ_between_seeds():
     assert len({tuple(patterns.random_bijection(16, seed)) for seed in range(50)}) == 50
+
+
+@given(racks=st.lists(st.integers(0, 4), min_size=2, max_size=30), edge_p=st.floats(0, 0.6),
+       pod_p=st.floats(0, 0.4), seed=st.integers(0, 1000))
+def test_staggered_is_a_permutation_whatever_the_racks(racks, edge_p, pod_p, seed):
+    pairs = patterns.staggered(racks, [rack // 2 for rack in racks], edge_p, pod_p, seed)
+    assert [a for a, _ in pairs] == list(range(len(racks))) == sorted(b for _, b in pairs)
+    assert all(a != b for a, b in pairs)
+    assert pairs == patterns.staggered(racks, [rack // 2 for rack in racks], edge_p, pod_p, seed)
+
+
+def test_staggered_keeps_its_probabilities():
+    """Of 16 hosts, two a rack and four a pod: .2 to the same rack; of the .3 to the pod few find nobody left."""
+    racks, pods = [x // 2 for x in range(16)], [x // 4 for x in range(16)]
+    drawn = [pair for seed in range(300) for pair in patterns.staggered(racks, pods, 0.2, 0.3, seed)]
+    rack = sum(racks[a] == racks[b] for a, b in drawn) / len(drawn)
+    pod = sum(pods[a] == pods[b] for a, b in drawn) / len(drawn) - rack
+    assert rack == pytest.approx(0.2, abs=0.02) and pod == pytest.approx(0.3, abs=0.04)
+    for wrong in ((0.8, 0.3), (-0.1, 0.3)):
+        with pytest.raises(BadInput):
+            patterns.staggered(racks, pods, *wrong, 0)
 
 
 def test_incast_and_pair():
@@ -111,19 +131,3 @@ def test_pipeline_arguments(arguments):
 def test_training_arguments():
     with pytest.raises(BadInput, match="replicas=0"):
         training(2, 0, 1, 1, 1, 0.1, 0.1)
-
-
-@given(ranks=st.integers(1, 20), spare=st.integers(0, 9), seed=st.integers(0, 99))
-def test_placement_gives_each_rank_a_host_of_its_own(ranks, spare, seed):
-    hosts = ranks + spare
-    chosen = place("random", ranks, hosts, seed)
-    assert len(set(chosen)) == ranks and all(0 <= host < hosts for host in chosen)
-    assert chosen == place("random", ranks, hosts, seed)
-    assert place("linear", ranks, hosts, seed) == tuple(range(ranks))
-
-
-def test_placement_refusals():
-    with pytest.raises(BadInput, match='did you mean "random"'):
-        place("randm", 2, 4, 0)
-    with pytest.raises(BadInput, match="5 ranks do not fit on 4 hosts"):
-        place("linear", 5, 4, 0)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput
+from topologies.catalog import resolve_topology
 from traffic import load, patterns
 from traffic.collectives import ring
 from traffic.paths import Paths
@@ -96,7 +97,7 @@ def test_busiest_link(k4, oversubscribed):
 
 def test_a_linear_ring_loads_each_uplink_once(k4):
     schedule = ring.all_reduce(16, 16_000)
-    loads = load.link_bytes(schedule, place("linear", 16, 16, 0), Paths(k4))
+    loads = load.link_bytes(schedule, place("linear", 16, k4.hosts, 0), Paths(k4))
     assert loads.max() == pytest.approx(2 * 15 * 1000)
     tiers = load.tier_bytes(loads, k4)
     assert tiers["aggregation-core"] == pytest.approx(4 * 2 * 2 * 15 * 1000)  # 4 pods' borders, up and down
@@ -104,7 +105,7 @@ def test_a_linear_ring_loads_each_uplink_once(k4):
 
 def test_128_ranks_on_k8(k8):
     schedule = ring.all_reduce(128, 128_000)
-    loads = load.link_bytes(schedule, place("random", 128, 128, 1), Paths(k8))
+    loads = load.link_bytes(schedule, place("random", 128, k8.hosts, 1), Paths(k8))
     assert load.tier_bytes(loads, k8)["host-edge"] == pytest.approx(2 * schedule.bytes_sent)
 
 
@@ -158,3 +159,18 @@ def test_ideal_fct_of_one_long_flow(k4):
     size_bytes = 10 * 5_000_000 * 1448 // 1514 // 8
     assert wire.ideal_fct_s(path, size_bytes) == pytest.approx(10.0, rel=2e-3)
     assert wire.ack_s(path) == pytest.approx(6 * 8 * 66 / 5e6)
+
+
+def test_a_slow_uplink_is_given_what_it_can_carry():
+    """Two leaves, four spines, one uplink at a quarter: the best split is 4:4:4:1, so 4 hosts share 3.25 links."""
+    graph = resolve_topology("leaf-spine:leaves=2,spines=4,hosts=4,slow=1,slow_factor=0.25")
+    carried = plan(graph, patterns.stride(8, 4), 1_300_000)
+    for link in graph.links:
+        if link.tier == "leaf-spine":
+            assert carried[link.index] == pytest.approx([400_000 * (0.25 if link.b == "s1" else 1.0) * 4] * 2)
+    wire = Wire.shaped(5e6, 1500)
+    worst = load.busiest(carried, graph, wire)
+    assert worst.link.tier == "leaf-spine" and worst.time_s == pytest.approx(
+        8 * 1_300_000 * 4 / 3.25 / (5e6 * 0.9355), rel=0.01)
+    assert [link.b for link in Paths(graph).first_links("h1", "h5")] == ["l1", "s2", "s2", "l2"]
+    assert [link.a for link in Paths(graph).first_links("h5", "h1")] == ["h5", "l2", "l1", "h1"]

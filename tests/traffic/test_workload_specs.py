@@ -56,7 +56,8 @@ def test_everything_said(setting):
     ("allgather:bytes=auto", 16, 1), ("allreduce:ranks=5,placement=random", 5, 1), ("pipeline", 4, 1),
     ("pipeline:stages=16,microbatches=3", 16, 1), ("training", 16, 1), ("training:stages=2,replicas=3", 6, 1),
     ("training:activation=50kB", 16, 1), ("pattern:stride=4", 16, 0), ("pattern:pair=0-2", 2, 0),
-    ("pattern:incast=15", 16, 0), ("pattern:random-bijection", 16, 0), ("pattern:stride=8,flows=4", 16, 0)])
+    ("pattern:incast=15", 16, 0), ("pattern:random-bijection", 16, 0),
+    ("pattern:staggered=0.2-0.3", 16, 0), ("pattern:stride=8,flows=4", 16, 0)])
 @pytest.mark.parametrize("rate_bps", [1e6, 50e6])
 def test_sizes_left_out_make_an_ideal_of_ten_seconds(setting, text, ranks, warmup, rate_bps):
     setting = replace(setting, rate_bps=rate_bps)

@@ -58,6 +58,8 @@ struct asic_port {
 	__u64 loss_out_q48;
 	__u64 bytes_per_ns_q32;
 	__u64 ns_per_byte_q16;
+	__u64 avoided_ns;         /* when the first packet meant for the dead port took another, 0: none yet */
+	__u64 avoided_packets;
 	__u32 number;             /* the OpenFlow port number */
 	__u32 in_use;
 	__u32 switch_index;

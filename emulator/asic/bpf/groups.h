@@ -23,7 +23,7 @@ struct asic_group {
 	__u32 buckets;
 	__u32 slots;              /* used entries of slot[]; each names a bucket, by weight */
 	__u32 mode;
-	__u32 next;               /* round robin */
+	__u32 pad;
 	struct asic_bucket bucket[MAX_BUCKETS];
 	__u8 slot[GROUP_SLOTS];
 };
@@ -31,7 +31,7 @@ struct asic_group {
 struct asic_flowlet {
 	__u64 seen_ns;
 	__u32 group;
-	__u32 bucket;
+	__u32 bucket;             /* of a spray: whose turn it is */
 };
 
 MAPPED_ARRAY(groups, struct asic_group);
@@ -78,6 +78,18 @@ static __always_inline bool bucket_alive(const struct asic_bucket *bucket)
 	return watched && watched->in_use && alive(watched);
 }
 
+/* A packet that was meant for this bucket takes another: local repair, as it happens. */
+static __always_inline void note_avoided(const struct asic_bucket *bucket)
+{
+	struct asic_port *watched = port_at(bucket->watch);
+
+	if (!watched)
+		return;
+	if (!watched->avoided_ns)
+		watched->avoided_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&watched->avoided_packets, 1);
+}
+
 static __always_inline struct asic_bucket *bucket_at(struct asic_group *group, __u32 index)
 {
 	index &= MAX_BUCKETS - 1;
@@ -112,8 +124,14 @@ __noinline int any_alive(struct asic_group *group, __u32 number)
 static __always_inline int by_slot(struct asic_group *group, __u32 number, __u32 slot)
 {
 	__u32 chosen = group->slot[slot & (GROUP_SLOTS - 1)] & (MAX_BUCKETS - 1);
+	int other;
 
-	return bucket_alive(bucket_at(group, chosen)) ? (int)chosen : any_alive(group, number);
+	if (bucket_alive(bucket_at(group, chosen)))
+		return chosen;
+	other = any_alive(group, number);
+	if (other >= 0)
+		note_avoided(bucket_at(group, chosen));
+	return other;
 }
 
 /* Uniform numbers give each member its share by weight. */
@@ -138,8 +156,12 @@ __noinline int least_queue(struct asic_group *group, __u32 dscp)
 		struct asic_bucket *bucket = bucket_at(group, index);
 		struct asic_port *port = port_at(bucket->port);
 
-		if (!port || !bucket_alive(bucket))
+		if (!port)
 			continue;
+		if (!bucket_alive(bucket)) {
+			note_avoided(bucket);
+			continue;
+		}
 		__u32 class = bucket->queue == NO_QUEUE ? class_of(port, dscp) : bucket->queue;
 		__u64 delay = depth_of(port, class) * port->ns_per_byte_q16;
 
@@ -186,6 +208,21 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 	return chosen;
 }
 
+/* Each flow takes the members in turn by itself (Dixit et al., INFOCOM'13). One turn for all flows would
+ * keep step with them: of two hosts that send alike each would have an uplink to itself, and data and
+ * acknowledgements that alternate would part; then what comes together further on collides as under ECMP. */
+static __always_inline int by_turn(struct asic_group *group, __u32 switch_index, __u64 hash)
+{
+	__u32 place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
+	struct asic_flowlet *flow = bpf_map_lookup_elem(&flowlets, &place);
+
+	if (!flow)
+		return -1;
+	__u32 turn = __sync_fetch_and_add(&flow->bucket, 1) + (hash >> 32);
+
+	return by_slot(group, turn, group->slots ? turn % group->slots : 0);
+}
+
 __noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index, const struct asic_key *key)
 {
 	__u64 hash;
@@ -195,11 +232,8 @@ __noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index
 	switch (group->mode) {
 	case MODE_HASH:
 		return by_number(group, flow_hash(key, group->seed) >> 32);
-	case MODE_SPRAY_ROUND_ROBIN: {
-		__u32 turn = __sync_fetch_and_add(&group->next, 1);
-
-		return by_slot(group, turn, group->slots ? turn % group->slots : 0);
-	}
+	case MODE_SPRAY_ROUND_ROBIN:
+		return by_turn(group, switch_index, flow_hash(key, group->seed));
 	case MODE_SPRAY_RANDOM:
 		return by_number(group, bpf_get_prandom_u32());
 	case MODE_LEAST_QUEUE:

@@ -1,0 +1,176 @@
+"""The fabric as it is now: which links carry traffic, and the tables for what is left. Pure.
+
+A link between two switches carries no traffic while one of its ends is down or while it is drained. A
+host's own link is never taken out: there is no other way to the host.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from controllers.nexthops import filled, pruned, racks_of
+from controllers.routing import parse_routing, scheduling_of, tables_over
+from controllers.scheduling.paths import Path
+from controllers.scheduling.place import Pair, Placement
+from controllers.scheduling.steering import steered
+from controllers.tables import SwitchTables
+from emulator.errors import BadInput, nearest
+from topologies.graph import Graph, Link
+
+Tables = dict[int, SwitchTables]
+
+
+def without(graph: Graph, links: Iterable[int]) -> Graph:
+    """`graph` without the links of these numbers; the others keep their numbers and ports."""
+    gone = frozenset(links)
+    return replace(graph, links=tuple(link for link in graph.links if link.index not in gone))
+
+
+def between_switches(graph: Graph, link: Link) -> bool:
+    """Does `link` join two switches?"""
+    return link.a in graph.switch and link.b in graph.switch
+
+
+def links_of(graph: Graph, name: str) -> tuple[Link, ...]:
+    """The links that 'A-B' or the switch 'S' stands for; BadInput, with the nearest name, where there are none.
+
+    'A-B' is all parallel links between the two.
+    """
+    if name in graph.switch:
+        return tuple(link for link in graph.links if name in (link.a, link.b))
+    found = tuple(link for link in graph.links if name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}"))
+    if not found:
+        known = [f"{link.a}-{link.b}" for link in graph.links] + list(graph.switch)
+        raise BadInput(f'there is no link or switch "{name}"{_hint(name, known)}.')
+    return found
+
+
+def _hint(name: str, known: list[str]) -> str:
+    """`nearest`, but never a list of hundreds of links."""
+    hint = nearest(name, known)
+    return hint if "mean" in hint else f"; links are written {known[0]}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """What the controller knows of the fabric; each method gives the fabric after the news."""
+
+    graph: Graph
+    routing: str
+    seed: int
+    down: frozenset[tuple[int, int]] = frozenset()  # (datapath id, port)
+    drained: frozenset[int] = frozenset()           # numbers of links
+    placed: tuple[tuple[Pair, Path], ...] = ()      # pairs of hosts that global scheduling gave a path
+
+    def with_port(self, dpid: int, port: int, up: bool) -> Network:
+        """After a switch said that a port is up, or down."""
+        down = self.down - {(dpid, port)} if up else self.down | {(dpid, port)}
+        return self if down == self.down else replace(self, down=down)
+
+    def with_drained(self, name: str, drained: bool) -> Network:
+        """After 'A-B' or a switch was drained, or given back.
+
+        Raises BadInput for a name that does not exist, for a host's link, and for a drain that would cut
+        off hosts that can be reached now.
+        """
+        links = {link.index for link in links_of(self.graph, name) if between_switches(self.graph, link)}
+        if not links:
+            raise BadInput(f"{name} is a host's only link and cannot be drained.")
+        if not drained:
+            return replace(self, drained=self.drained - links)
+        after = replace(self, drained=self.drained | links)
+        lost = sorted(after._cut_off() - self._cut_off() - ({name} & self.graph.switch.keys()))
+        if lost:
+            raise BadInput(f"draining {name} would cut off the hosts at {', '.join(lost[:3])}"
+                           f"{f' and {len(lost) - 3} more' if len(lost) > 3 else ''}.")
+        return after
+
+    @property
+    def dead(self) -> frozenset[int]:
+        """The links between switches with an end that is down."""
+        return frozenset(link.index for link in self.graph.links if between_switches(self.graph, link)
+                         for end, port in ((link.a, link.a_port), (link.b, link.b_port))
+                         if (self.graph.switch[end].dpid, port) in self.down)
+
+    @property
+    def avoided(self) -> frozenset[int]:
+        """The links between switches that carry no traffic."""
+        return self.drained | self.dead
+
+    def routes_as(self, other: Network) -> bool:
+        """Do the same links carry traffic in both?"""
+        return (self.dead, self.drained) == (other.dead, other.drained)
+
+    @property
+    def live(self) -> Graph:
+        """The fabric without the links that carry no traffic."""
+        return without(self.graph, self.avoided)
+
+    def with_placed(self, placed: Placement) -> Network:
+        """After global scheduling has chosen these paths; all other pairs are hashed."""
+        return replace(self, placed=tuple(placed.items()))
+
+    def tables(self) -> Tables:
+        """What every switch shall hold when all is settled."""
+        tables = _final(self.graph, self.routing, self.seed, self.dead, self.drained)
+        return self._steered(tables, self.avoided)
+
+    def _steered(self, tables: Tables, avoided: frozenset[int]) -> Tables:
+        """`tables` with the rules of global scheduling, where the routing has it; who was placed over a link
+        in `avoided` is hashed.
+        """
+        if scheduling_of(self.routing) is None:
+            return tables
+        return steered(self.graph, tables, {pair: path for pair, path in self.placed
+                                            if avoided.isdisjoint(link // 2 for link in path)})
+
+    def steps_from(self, before: Network) -> Iterator[Tables]:
+        """The tables to put in force one after the other, coming from those of `before`.
+
+        First the ways of the larger fabric without those that lead to a link that goes or comes: a part of
+        the ways on both sides, so that no mixture of old and new tables sends a packet in a circle. Then
+        what shall stay.
+        """
+        if not self.routes_as(before):
+            gone, either = self.dead & before.dead, self.avoided | before.avoided
+            yield self._steered(_between(self.graph, self.routing, self.seed, gone, either - gone), either)
+        yield self.tables()
+
+    def _cut_off(self) -> set[str]:
+        """Racks that some other rack does not reach."""
+        racks = {host.rack for host in self.graph.hosts}
+        live = without(self.graph, self.avoided).networkx
+        live.remove_nodes_from([host.name for host in self.graph.hosts])
+        return {rack for rack in racks if not racks <= _reached(live, rack)}
+
+
+def _reached(graph, start: str) -> set[str]:
+    seen, frontier = {start}, [start]
+    while frontier:
+        frontier = [other for node in frontier for other in graph.neighbors(node) if other not in seen]
+        seen.update(frontier)
+    return seen
+
+
+@lru_cache(maxsize=64)
+def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained: frozenset[int]) -> Tables:
+    """Over the ways that are left. A drained link still works, so a switch that has no other way keeps that
+    one: nobody sends it anything there but what is under way."""
+    entry, _ = parse_routing(routing)
+    live = without(graph, dead)
+    hops = entry.next_hops(live)
+    if drained:
+        left = pruned(live, hops, drained)
+        if not all(left[a].get(b) for a in racks_of(graph) for b in racks_of(graph) if a != b and hops[a].get(b)):
+            left = entry.next_hops(without(live, drained))  # some need a detour
+        hops = filled(left, hops)
+    return tables_over(live, routing, seed, hops)
+
+
+@lru_cache(maxsize=64)
+def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changing: frozenset[int]) -> Tables:
+    entry, _ = parse_routing(routing)
+    larger = without(graph, gone)
+    hops = entry.next_hops(larger)
+    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))

@@ -1,0 +1,176 @@
+"""One table out of many runs: `table:` and `reference:` of an experiment file.
+
+    reference: {topology: "star:hosts=16", routing: single}
+    table: {rows: workload, columns: routing, figure: host_links_share, published: published/hedera.csv}
+
+A cell is the mean and spread, over all seeds, of a figure of the workload block of summary.json. With a
+reference, each row has a run of its own with those options changed, and cells are fractions of its figure.
+`published` names a CSV file (beside the experiment file) whose first column has the rows' values and whose
+others are figures that somebody else has published, in the same unit as the cells.
+"""
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from emulator.errors import BadInput, nearest
+from emulator.experiment import FILE_OPTIONS, Experiment, expand, option_name, with_file
+from traffic.importers.text import read_lines
+
+REFERENCE = "reference"
+FIGURES = ("host_links_share", "efficiency", "completion_s", "goodput_bps", "busbw_bps", "algbw_bps")
+KEYS = ("rows", "columns", "figure", "published", "notes")
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """What is compared: the matrix's keys for rows and columns ('' for no columns: one cell a row), the
+    figure, published figures as row -> column -> value, and sentences to print below.
+    """
+
+    rows: str
+    columns: str
+    figure: str
+    referred: bool
+    published: Mapping[str, Mapping[str, float]]
+    notes: tuple[str, ...]
+
+
+def table_of(values: Mapping[str, Any], where: str) -> CrossTable | None:
+    """The table that an experiment file asks for; None without one. BadInput with one sentence for a slip."""
+    asked, reference = values.get("table"), values.get("reference")
+    if not asked:
+        if reference:
+            raise BadInput(f"{where}: reference: is there without a table: that it would be used in.")
+        return None
+    for key in asked:
+        if key not in KEYS:
+            raise BadInput(f'{where}: table has no key "{key}"{nearest(key, KEYS)}.')
+    matrix = values.get("matrix") or {}
+    for key in ("rows", "columns"):
+        if (key == "rows" or asked.get(key)) and option_name(str(asked.get(key))) not in matrix:
+            raise BadInput(f'{where}: table: {key} "{asked.get(key)}" is not varied by the matrix, which has '
+                           f'{", ".join(matrix) or "nothing"}.')
+    figure = asked.get("figure", "efficiency")
+    if figure not in FIGURES:
+        raise BadInput(f'{where}: table: there is no figure "{figure}"{nearest(str(figure), FIGURES)}.')
+    notes = asked.get("notes", [])
+    return CrossTable(
+        option_name(str(asked["rows"])), option_name(str(asked.get("columns") or "")), figure,
+        bool(reference),
+        _published(str(Path(where).parent / asked["published"])) if asked.get("published") else {},
+        tuple(map(str, [notes] if isinstance(notes, str) else notes)))
+
+
+def reference_runs(values: Mapping[str, Any], where: str) -> list[tuple[str, Experiment]]:
+    """The runs that rows are measured against: one for each row and seed, without the matrix's columns."""
+    reference = {option_name(str(key)): value for key, value in (values.get("reference") or {}).items()}
+    if not reference:
+        return []
+    folder = Path(where).parent
+    for key in FILE_OPTIONS:
+        if isinstance(reference.get(key), str):
+            reference[key] = with_file(reference[key], lambda name: str(folder / name))
+    columns = option_name(str(values["table"].get("columns") or ""))
+    matrix = {key: listed for key, listed in (values.get("matrix") or {}).items()
+              if key not in reference and key != columns}
+    plain = {key: value for key, value in values.items() if key not in ("table", "reference", "matrix")}
+    runs = expand({**plain, **reference, "matrix": matrix}, f"{where}: reference")
+    return [(f"{REFERENCE} {label}".strip(), experiment) for label, experiment in runs]
+
+
+def _published(path: str) -> dict[str, dict[str, float]]:
+    lines = [line for line in read_lines(path, "a file of published figures") if not line.startswith("#")]
+    found: dict[str, dict[str, float]] = {}
+    for number, row in enumerate(csv.DictReader(lines), 2):
+        key, *names = row
+        try:
+            found[row[key]] = {name: float(row[name]) for name in names if row[name]}
+        except (TypeError, ValueError):
+            raise BadInput(f"{path}: row {number} has a figure that is not a number.") from None
+    if not found:
+        raise BadInput(f"{path}: there is no row of published figures.")
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure over `count` seeds: its mean and standard deviation (0 for one seed); `trusted`: how many of
+    the runs passed their fidelity checks.
+    """
+
+    mean: float
+    sd: float
+    count: int
+    trusted: int
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A table with its numbers: cells by (row, column), each row's reference in the figure's own unit."""
+
+    table: CrossTable
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    reference: Mapping[str, Cell]
+
+    def published(self, row: str) -> Mapping[str, float]:
+        """What has been published for a row: of itself, or of the same without further parameters."""
+        return next((values for key, values in self.table.published.items()
+                     if row == key or row.startswith(f"{key},")), {})
+
+    def resemblance(self) -> dict[str, dict[str, float]]:
+        """published column -> measured column -> mean distance over the rows that have both."""
+        distances: dict[str, dict[str, float]] = {}
+        for name in dict.fromkeys(name for row in self.table.published.values() for name in row):
+            for column in self.columns:
+                apart = [abs(self.published(row)[name] - self.cells[row, column].mean) for row in self.rows
+                         if (row, column) in self.cells and name in self.published(row)]
+                if apart:
+                    distances.setdefault(name, {})[column] = mean(apart)
+        return distances
+
+    def as_json(self) -> dict[str, Any]:
+        """For summary.json of the whole."""
+        t = self.table
+        cells = [{"row": row, "column": column, **vars(cell)} for (row, column), cell in self.cells.items()]
+        return {"rows": t.rows, "columns": t.columns, "figure": t.figure, "relative_to_reference": t.referred,
+                "cells": cells,
+                "reference": [{"row": row, **vars(cell)} for row, cell in self.reference.items()],
+                "published": {row: dict(values) for row, values in t.published.items()},
+                "distance_of_published": self.resemblance()}
+
+
+def fill(table: CrossTable, runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Filled:
+    """The table from (label, summary) of all runs; a run without the figure (it broke off) is left out."""
+    found: dict[tuple[str, str], list[tuple[float, bool]]] = {}
+    against: dict[str, list[tuple[float, bool]]] = {}
+    for label, summary in runs:
+        value = summary["workload"][table.figure]
+        if value is None:
+            continue
+        words = dict(word.split("=", 1) for word in label.split() if "=" in word)
+        sample = (value, summary["fidelity"]["verdict"] == "pass")
+        if label.split()[:1] == [REFERENCE]:  # one that does not vary with the rows serves them all
+            against.setdefault(words.get(table.rows, ""), []).append(sample)
+        else:
+            found.setdefault((words[table.rows], words.get(table.columns, "")), []).append(sample)
+    reference = {row: _cell(samples, 1.0) for row, samples in against.items()}
+    cells = {}
+    for (row, column), samples in found.items():
+        one = reference.get(row) or reference.get("")
+        if one is not None or not table.referred:
+            cells[row, column] = _cell(samples, one.mean if one else 1.0)
+    return Filled(table, tuple(dict.fromkeys(row for row, _ in cells)),
+                  tuple(dict.fromkeys(column for _, column in cells)), cells, reference)
+
+
+def _cell(samples: Sequence[tuple[float, bool]], unit: float) -> Cell:
+    values = [value / unit for value, _ in samples]
+    sd = stdev(values) if len(values) > 1 else 0.0
+    return Cell(mean(values), sd, len(values), sum(ok for _, ok in samples))

@@ -1,0 +1,126 @@
+"""The loop of global scheduling, without switches: which pairs are elephants, where they go, what is booked;
+and the rules that count and steer, by walking packets through them."""
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from controllers.network import Network
+from controllers.scheduling.counters import pair_bytes
+from controllers.scheduling.loop import QUIET_PERIODS, Reading, SchedulingLoop
+from controllers.scheduling.options import SCHEDULERS, Scheduling
+from controllers.scheduling.paths import PathLists
+from controllers.scheduling.steering import PAIR_PRIORITY
+from controllers.walk import Forwarding, Packet
+from tests.controllers.random_graphs import graphs
+from topologies.catalog import resolve_topology
+
+RATE_BPS = 8e6
+GRAPH = resolve_topology("fat-tree:k=4")
+STRIDE_8 = [(f"h{x + 1}", f"h{(x + 8) % 16 + 1}") for x in range(16)]
+
+
+def loop(scheduler="gff", hysteresis=0.1):
+    return SchedulingLoop(PathLists(GRAPH), Scheduling(scheduler, 1.0, 0.1, hysteresis), RATE_BPS, seed=1)
+
+
+def run(scheduling, rates, start=0, periods=1):
+    """Readings a second apart in which each pair sends rates[pair] of a host link; did any change a path?"""
+    counts = dict(getattr(scheduling, "counts", {}))
+    changed = False
+    for period in range(start, start + periods):
+        for pair, rate in rates.items():
+            counts[pair] = counts.get(pair, 0) + int(rate * RATE_BPS / 8)
+        changed |= scheduling.step(Reading(float(period), dict(counts)))
+    scheduling.counts = counts
+    return changed
+
+
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+def test_elephants_are_placed_once_and_stay(scheduler):
+    scheduling = loop(scheduler)
+    assert not run(scheduling, dict.fromkeys(STRIDE_8, 0.6), 0)
+    assert run(scheduling, dict.fromkeys(STRIDE_8, 0.6), 1)
+    assert scheduling.placed.keys() == set(STRIDE_8)
+    assert len({path for path in scheduling.placed.values()}) == 16
+    assert not run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 2, periods=5)
+    said = scheduling.summary()
+    assert (said["placed"], said["moved"], said["moved_back"], said["released"]) == (16, 0, 0, 0)
+    assert said["elephants_most"] == 16 and len(said["moves"]) == 16
+
+
+def test_mice_are_left_alone_and_what_ends_is_released():
+    scheduling = loop()
+    run(scheduling, {("h1", "h9"): 0.5, ("h2", "h10"): 0.05}, 0, periods=2)
+    assert scheduling.placed.keys() == {("h1", "h9")}
+    assert not run(scheduling, {("h1", "h9"): 0.06}, 2, periods=3), "still above half of the threshold"
+    assert not run(scheduling, {("h1", "h9"): 0.0}, 5, periods=QUIET_PERIODS - 1)
+    assert run(scheduling, {("h1", "h9"): 0.0}, 5 + QUIET_PERIODS, periods=1)
+    assert scheduling.placed == {} and scheduling.summary()["released"] == 1
+
+
+def test_neighbours_of_one_rack_are_no_elephants():
+    scheduling = loop()
+    assert not run(scheduling, {("h1", "h2"): 1.0}, 0, periods=3)
+    assert scheduling.placed == {}
+
+
+def test_who_was_placed_over_a_dead_link_is_hashed_and_placed_anew():
+    scheduling = loop()
+    run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 0, periods=2)
+    gone = GRAPH.links[scheduling.placed["h1", "h9"][1] // 2]
+    network = Network(GRAPH, "gff", 1).with_placed(scheduling.placed).with_port(
+        GRAPH.switch[gone.a].dpid, gone.a_port, False)
+    tables = network.tables()
+    walk = Forwarding(GRAPH, tables).walk(Packet(GRAPH.host["h1"].ip, GRAPH.host["h9"].ip, 1, 2), "h1")
+    assert walk.delivered and gone.index not in {index for index, _ in walk.directions}
+    scheduling.rewire(PathLists(network.live))
+    assert ("h1", "h9") not in scheduling.placed
+    run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 2)
+    assert all(gone.index not in {link // 2 for link in path} for path in scheduling.placed.values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(), st.integers(0, 2**16), st.sampled_from(["gff", "adaptive:scope=both,scheduler=sa"]))
+def test_packets_take_their_placed_path_whatever_mixture_of_tables_they_meet(graph, seed, routing):
+    """Some switches have the new tables, some the old: every packet arrives; with the new ones, on its path."""
+    rng, paths = random.Random(seed), PathLists(graph)
+    names = [host.name for host in graph.hosts]
+    pairs = {tuple(rng.sample(names, 2)) for _ in range(5)}
+    network = Network(graph, routing, 1)
+    placements = [{pair: rng.choice(paths.of(*pair)) for pair in sorted(pairs) if paths.of(*pair)[0]} for _ in "ab"]
+    old, new = (network.with_placed(placed).tables() for placed in placements)
+    mixed = {dpid: rng.choice((old, new))[dpid] for dpid in old}
+    for pair, path in placements[1].items():
+        packet = Packet(graph.host[pair[0]].ip, graph.host[pair[1]].ip, rng.randrange(1, 2**16), 5001)
+        walk = Forwarding(graph, new).walk(packet, pair[0])
+        assert walk.delivered and walk.directions[1:-1] == tuple(
+            (link // 2, paths.sender(link)) for link in path)
+        assert Forwarding(graph, mixed).walk(packet, pair[0]).delivered
+
+
+def test_every_pair_of_hosts_in_two_racks_has_one_counting_rule_at_the_senders_switch():
+    tables = Network(GRAPH, "gff", 1).tables()
+    for switch in GRAPH.switches:
+        rules = [rule for rule in tables[switch.dpid].flows if rule.priority == PAIR_PRIORITY]
+        assert len(rules) == (2 * 14 if switch.role == "edge" else 0)
+    assert all(rule.priority != PAIR_PRIORITY for rule in Network(GRAPH, "ecmp", 1).tables()[0x10000].flows)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.booleans())
+def test_counts_are_read_from_descriptions(source, destination, count, masked):
+    """As Open vSwitch (no masks on whole addresses) and as others (masks of all ones) write them."""
+    fields = struct.pack("!HBBH", 0x8000, 5 << 1, 2, 0x0800)
+    for number, address in ((11, source), (12, destination)):
+        value = struct.pack("!I", address) + (b"\xff" * 4 if masked else b"")
+        fields += struct.pack("!HBB", 0x8000, number << 1 | masked, len(value)) + value
+    match = struct.pack("!HH", 1, 4 + len(fields)) + fields
+    stats = struct.pack("!HBBQHBBQ", 0x8002, 4 << 1, 8, 7, 0x8002, 5 << 1, 8, count)
+    stats = struct.pack("!HH", 0, 4 + len(stats)) + stats
+    body = match + b"\0" * (-len(match) % 8) + stats + b"\0" * (-len(stats) % 8)
+    described = struct.pack("!H2xBxHHHHHQ", 24 + len(body), 0, PAIR_PRIORITY, 0, 0, 0, 0, 0) + body
+    a, b = (".".join(map(str, address.to_bytes(4, "big"))) for address in (source, destination))
+    assert pair_bytes([described]) == {(a, b): 0 if count == 2**64 - 1 else count}

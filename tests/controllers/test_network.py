@@ -1,0 +1,105 @@
+"""Tables on what is left of a fabric: everybody who can be reached is, also half way through a change."""
+from __future__ import annotations
+
+import random
+
+import networkx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controllers.network import Network, between_switches, links_of, without
+from controllers.walk import Forwarding, Packet
+from emulator.errors import BadInput
+from tests.controllers.random_graphs import graphs
+from topologies.catalog import resolve_topology
+from topologies.graph import Graph
+
+FAT_TREE = resolve_topology("fat-tree:k=4")
+
+
+def down(network: Network, links) -> Network:
+    for link in network.graph.links:
+        if link.index in links and link.a in network.graph.switch:
+            network = network.with_port(network.graph.switch[link.a].dpid, link.a_port, False)
+    return network
+
+
+def walks(graph: Graph, tables, count: int = 40, seed: int = 0):
+    """(walk, may it arrive on `graph`?) of some packets between random pairs."""
+    forwarding, dice = Forwarding(graph, tables), random.Random(seed)
+    for port in range(count):
+        a, b = dice.sample(graph.hosts, 2)
+        yield forwarding.walk(Packet(a.ip, b.ip, 1000 + port, 5001), a.name), networkx.has_path(
+            graph.networkx, a.name, b.name)
+
+
+def inner(graph: Graph) -> list[int]:
+    return [link.index for link in graph.links if between_switches(graph, link)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(), st.data(), st.sampled_from(["ecmp", "single"]))
+def test_whoever_can_be_reached_is_reached_around_dead_links(graph, data, routing):
+    links = inner(graph)
+    dead = data.draw(st.sets(st.sampled_from(links), max_size=3)) if links else set()
+    network = down(Network(graph, routing, 1), dead)
+    left = without(graph, dead)
+    for walk, possible in walks(left, network.tables()):
+        assert walk.delivered == possible, walk
+        assert dead.isdisjoint(link for link, _ in walk.directions)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_no_mixture_of_old_and_half_new_tables_loses_a_packet_that_has_a_way(data):
+    """A drain: the link still works, so whatever mixture of tables is in force, every packet arrives."""
+    name = data.draw(st.sampled_from([f"{link.a}-{link.b}" for link in FAT_TREE.links
+                                      if between_switches(FAT_TREE, link)] + ["c1", "a0_0"]))
+    before = Network(FAT_TREE, "ecmp", data.draw(st.integers(0, 5)))
+    after = before.with_drained(name, True)
+    there, back = list(after.steps_from(before)), list(before.steps_from(after))
+    stages = [before.tables(), *there, *back]
+    for early, late in zip(stages, stages[1:]):
+        new = data.draw(st.sets(st.sampled_from(sorted(early))))
+        mixed = {dpid: (late if dpid in new else early)[dpid] for dpid in early}
+        assert all(walk.delivered for walk, _ in walks(FAT_TREE, mixed)), name
+    avoided = after.avoided
+    assert all(avoided.isdisjoint(link for link, _ in walk.directions) for walk, _ in walks(FAT_TREE, there[-1]))
+    assert there[0] != before.tables() and back[-1] == before.tables()
+
+
+def test_after_the_first_step_nobody_uses_a_drained_link_any_more():
+    """`there[0]` moves all traffic; the second step only tidies up what nobody uses."""
+    network = Network(FAT_TREE, "ecmp", 1)
+    after = network.with_drained("e0_0-a0_0", True)
+    first = next(after.steps_from(network))
+    assert all(walk.delivered and after.avoided.isdisjoint(link for link, _ in walk.directions)
+               for walk, _ in walks(FAT_TREE, first, 200))
+
+
+def test_what_cannot_be_drained_is_said():
+    small = Network(resolve_topology("leaf-spine:leaves=2,spines=2,hosts=1"), "ecmp", 1)
+    with pytest.raises(BadInput, match="h1-l1 is a host's only link"):
+        small.with_drained("h1-l1", True)
+    with pytest.raises(BadInput, match="would cut off the hosts at l1, l2"):
+        small.with_drained("s1", True).with_drained("l1-s2", True)
+    with pytest.raises(BadInput, match='no link or switch "l1-s3".*l1-s'):
+        links_of(small.graph, "l1-s3")
+    assert small.with_drained("s1", True).with_drained("s1", False) == small
+
+
+def test_a_port_that_comes_back_gives_the_first_tables_again():
+    network = Network(FAT_TREE, "ecmp", 1)
+    dpid = FAT_TREE.switch["c1"].dpid
+    broken = network.with_port(dpid, 1, False)
+    assert len(broken.avoided) == 1 and broken.tables() != network.tables()
+    assert broken.with_port(dpid, 1, True).tables() == network.tables()
+    assert broken.with_port(dpid, 1, False) is broken
+
+
+def test_a_drained_switch_goes_on_forwarding_what_is_under_way_to_it():
+    """With all tables new, a packet that is already at c1 still arrives."""
+    drained = Network(FAT_TREE, "ecmp", 1).with_drained("c1", True)
+    forwarding = Forwarding(FAT_TREE, drained.tables())
+    assert all(forwarding.rule("c1", host.ip).actions for host in FAT_TREE.hosts)

@@ -1,0 +1,70 @@
+"""Flow-size distributions: files of 'size percent' lines as HPCC's and ns-3's generators read them."""
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.errors import BadInput, nearest
+from traffic.importers.text import read_lines, slip
+
+FOLDER = Path(__file__).resolve().parent / "cdf"
+PUBLISHED = ("websearch", "datamining")
+
+
+@dataclass(frozen=True)
+class SizeCdf:
+    """`points` are (bytes, share of flows that are no larger), both ascending, the last share 1.
+
+    Between points sizes are spread evenly, as those generators do.
+    """
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def mean_bytes(self) -> float:
+        """Mean size; the first point's share has its size."""
+        size, share = self.points[0]
+        mean = size * share
+        for (low, below), (high, above) in zip(self.points, self.points[1:]):
+            mean += (above - below) * (low + high) / 2
+        return mean
+
+    def at(self, share: float) -> float:
+        """The size that this share of flows (0 to 1) does not exceed."""
+        place = bisect_left([above for _, above in self.points], share)
+        if place == 0:
+            return self.points[0][0]
+        (low, below), (high, above) = self.points[place - 1:place + 1]
+        return low + (high - low) * (share - below) / (above - below)
+
+
+def read_cdf(name: str) -> SizeCdf:
+    """A published distribution by its name, else the file of that name; BadInput with its line for a slip."""
+    path = str(FOLDER / f"{name}.cdf") if name in PUBLISHED else name
+    if name not in PUBLISHED and not Path(path).exists():
+        raise BadInput(f'there is no flow-size distribution "{name}" and no such file'
+                       f"{nearest(name, PUBLISHED)}.")
+    points: list[tuple[float, float]] = []
+    line = 0
+    for line, text in enumerate(read_lines(path, "a flow-size distribution"), 1):
+        words = text.partition("#")[0].split()
+        if words:
+            points.append(_point(path, line, words, points))
+    if not points or points[-1][1] != 1.0:
+        raise slip(path, line, "the last line must have 100 percent of the flows.")
+    return SizeCdf(name, tuple(points))
+
+
+def _point(path: str, line: int, words: list[str], before: list[tuple[float, float]]) -> tuple[float, float]:
+    """'size percent', neither less than on the line before."""
+    try:
+        size, percent = map(float, words)
+    except ValueError:
+        raise slip(path, line, f'"{" ".join(words)}" is not a size in bytes and a percentage.') from None
+    if not (0 <= size <= 1e15 and 0 <= percent <= 100):
+        raise slip(path, line, f'"{" ".join(words)}" is not a size in bytes and a percentage from 0 to 100.')
+    if before and (size < before[-1][0] or percent / 100 < before[-1][1]):
+        raise slip(path, line, "sizes and percentages must not fall from line to line.")
+    return size, percent / 100
