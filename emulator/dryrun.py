@@ -6,7 +6,10 @@ from typing import Any
 from rich.console import Group
 
 from emulator.capacity import BUSY_LIMIT
+from emulator.ideal_parts import ideal_breakdown
 from emulator.plan import Plan
+from emulator.report.breakdown import planned
+from emulator.report.scale import scale
 from emulator.report.tables import percent, table
 from emulator.units import show_rate, show_size, show_time
 
@@ -24,8 +27,8 @@ def headline(plan: Plan) -> str:
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), *_jobs(plan), _tiers(plan), *_expected(plan), *_classes(plan),
-                 *(f"Note: {note}" for note in plan.workload.notes),
+    return Group(first, "", _times(plan), *scale(plan.workload.target), *_jobs(plan), *_parts(plan), _tiers(plan),
+                 *_expected(plan), *_classes(plan), *(f"Note: {note}" for note in plan.workload.notes),
                  _capacity(plan))
 
 
@@ -64,6 +67,15 @@ def _jobs(plan: Plan) -> list[Any]:
         parts.append(f"Background {back.name}: {len(back.flows)} flows of {len(back.hosts)} hosts until the deadline, "
                      f"{show_size(sum(flow.size_bytes for flow in back.flows))} in all.")
     return parts
+
+
+def _parts(plan: Plan) -> list[Any]:
+    """Where the time of an ideal iteration goes, for a single workload that computes."""
+    if plan.workload.jobs:
+        return []
+    simulated, target = plan.ideal.simulated, plan.workload.target
+    return planned(ideal_breakdown(plan.workload.schedule, simulated), simulated.completion_s,
+                   target.ideal_bubble if target else None)
 
 
 def _tiers(plan: Plan) -> Any:

@@ -10,13 +10,14 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 import yaml
 
 from emulator.errors import BadInput, nearest
 from emulator.job_entry import JobEntry, with_workload_files
+from traffic.importers.strict_yaml import Loader
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
@@ -46,6 +47,8 @@ def _table(value: Any) -> Any:
 Text = Annotated[str, pydantic.BeforeValidator(_text)]
 Whole = Annotated[int, pydantic.BeforeValidator(_number)]
 Number = Annotated[float, pydantic.BeforeValidator(_number)]
+Scaling = Annotated[float, pydantic.BeforeValidator(_number), pydantic.Field(ge=1, le=1e9)]
+Auto = Annotated[Scaling | Literal["auto"], pydantic.Field(union_mode="left_to_right")]
 Table = Annotated[str | dict[str, Any], pydantic.BeforeValidator(_table)]
 
 
@@ -75,10 +78,14 @@ class Experiment(pydantic.BaseModel):
     events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
                                               "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
-    dilation: Number = pydantic.Field(1.0, ge=1, le=1e9, description="K: the target is K times faster; "
-                                     "times in the workload are multiplied by K")
-    byte_scale: Number = pydantic.Field(1.0, ge=1, le=1e9, alias="byte-scale",
-                                       description="S: message sizes are divided by S")
+    dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the workload are "
+                                    "multiplied by K; auto: target-rate / rate where one is given or the workload "
+                                    "is an llm job, else 1")
+    byte_scale: Auto = pydantic.Field("auto", alias="byte-scale",
+                                      description="S: message sizes are divided by S (and an llm job's times); auto: "
+                                      "an iteration of an llm job takes about 12 s; 1 for all else")
+    target_rate: Text = pydantic.Field("auto", alias="target-rate",
+                                       description="rate of a network card of the real cluster, such as 400gbit")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
     jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
     only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
@@ -98,8 +105,8 @@ class Experiment(pydantic.BaseModel):
         return {**values, "workload": JOBS}
 
 
-# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class
-_FILE = re.compile(r"(?P<head>[a-z]+:)?(?P<file>.+?)(?P<tail>(?<=\.py):.*)?")
+# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
+_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
 FILE_OPTIONS = ("topology", "workload", "classes")
 
 
@@ -116,18 +123,24 @@ class ExperimentFile(Experiment):
 
 def _range(field: pydantic.fields.FieldInfo | None) -> str:
     """'a whole number from 1 to 1000' for a field with bounds; empty for one without."""
-    bounds = {type(each).__name__: each for each in field.metadata} if field else {}
+    if field is None:
+        return ""
+    # a number or 'auto' has its bounds with the number
+    parts = [part for one in get_args(field.annotation) for part in get_args(one)[1:]]
+    parts = [inner for part in parts for inner in getattr(part, "metadata", ())]
+    bounds = {type(each).__name__: each for each in (*field.metadata, *parts)}
     if "Ge" not in bounds:
         return ""
     kind = "a whole number" if field.annotation is int else "a number"
     most = bounds["Lt"].lt - 1 if "Lt" in bounds else bounds["Le"].le
-    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}"
+    return f"{kind} from {bounds['Ge'].ge:.0f} to {most:.0f}{', or auto' if parts else ''}"
 
 
 def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"]) or "the experiment"
+    # of a value that may be of two kinds, pydantic names the kind as well
+    name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
     if not first["loc"] and "both given" in first["msg"]:
         return f"{where}: workload {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden":
@@ -148,19 +161,6 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
         raise BadInput(_sentence(error, where)) from None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as safe_load reads it, but a key that is given twice is refused instead of dropped."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f'"{key.value}" is given twice', problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_file(path: str) -> dict[str, Any]:
     """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
 
@@ -168,7 +168,7 @@ def read_file(path: str) -> dict[str, Any]:
     """
     text = "\n".join(read_lines(path, "an experiment file"))
     try:
-        values = yaml.load(text, _Loader)
+        values = yaml.load(text, Loader)
     except RecursionError:
         raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
     except yaml.YAMLError as error:

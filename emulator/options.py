@@ -15,7 +15,7 @@ from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
-from topologies.catalog import FILE_ABOUT, FILE_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
+from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
@@ -32,6 +32,10 @@ class Invocation:
     dry_run: bool
     cli: bool
     quiet: bool
+
+
+def number_or_auto(text: str) -> float | str:
+    return text if text == "auto" else float(text)
 
 
 class _Schema(argparse.Action):
@@ -58,7 +62,8 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
 
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
-    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [(FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT)]
+    topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
+        (FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT), (HPCC_SPEC, HPCC_ABOUT)]
     routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
     workloads = []
     for w in WORKLOADS:
@@ -107,8 +112,9 @@ def parser() -> argparse.ArgumentParser:
     add(link, "mtu", "N", int, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
-    add(scale, "dilation", "K", float)
-    add(scale, "byte-scale", "S", float)
+    add(scale, "target-rate", "RATE")
+    add(scale, "dilation", "K", number_or_auto)
+    add(scale, "byte-scale", "S", number_or_auto)
     how = made.add_argument_group("how it runs")
     add(how, "seed", "N", int)
     add(how, "repeat", "N", int)

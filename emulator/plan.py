@@ -27,6 +27,7 @@ from emulator.experiment import FILE_OPTIONS, Experiment, with_file
 from emulator.fabric.pcap import check_ports
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec
 from emulator.job_entry import with_workload_files
+from emulator.scaling import scaled, scaling
 from emulator.units import RATES, parse_rate, parse_size, parse_time
 from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
@@ -143,8 +144,10 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
                 experiment.pcap)
     paths = Paths(graph)
     workload, wire = _workload(experiment, graph, paths, switch, datapath, classes)
+    experiment = scaled(experiment, workload, wire.rate_bps)
     for job in workload.parts:
         check_schedule(job.workload.schedule, len(graph.hosts))
+    workload = replace(workload, notes=(*graph.notes, *workload.notes))
     only, alone = chosen(workload, experiment.only), jobs_ideal.alone(workload, paths, wire)
     perfect = jobs_ideal.together(workload, alone, paths, wire, only)
     iterations = workload.warmup + workload.iterations
@@ -186,7 +189,7 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
     def at(rate_bps: float) -> Workload:
         setting = _setting(experiment, graph, rate_bps, classes)
         if experiment.jobs:
-            return resolve_jobs(experiment.jobs, setting, resolve_workload)
+            return _one_scale(resolve_jobs(experiment.jobs, setting, resolve_workload), experiment)
         return resolve_workload(experiment.workload, setting)
 
     if experiment.rate == "auto":
@@ -202,10 +205,19 @@ def _workload(experiment: Experiment, graph: Graph, paths: Paths, switch: str, d
     return at(rate_bps), Wire.shaped(rate_bps, experiment.mtu, delay_s)
 
 
+def _one_scale(workload: Workload, experiment: Experiment) -> Workload:
+    """Of several jobs, models must not choose scales of their own: each would stand for another cluster."""
+    for job in workload.jobs:
+        target = job.workload.target
+        if target and "auto" in (experiment.byte_scale, experiment.dilation):
+            raise BadInput(f"Job {job.name} is a model beside other jobs, so all need one scale: give --dilation and "
+                           f"--byte-scale (alone it would take {target.dilation:.4g} and {target.byte_scale:.4g}).")
+    return workload
+
+
 def _setting(experiment: Experiment, graph: Graph, rate_bps: float, classes: ClassTable | None) -> Setting:
-    e = experiment
-    return Setting(graph, rate_bps, e.mtu, e.seed, e.dilation, e.byte_scale, parse_time(e.delay, "--delay"),
-                   classes=(classes or DEFAULT_TABLE).names)
+    return Setting(graph, rate_bps, experiment.mtu, experiment.seed, delay_s=parse_time(experiment.delay, "--delay"),
+                   classes=(classes or DEFAULT_TABLE).names, **scaling(experiment, rate_bps))
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:

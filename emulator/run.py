@@ -106,7 +106,8 @@ def _main(argv: list[str]) -> int:
             target.discard()
         elif len(plans) > 1:
             _show(report.comparison(rows))
-            for more in (report.compared(rows), report.classes_side_by_side(rows), report.spread(rows)):
+            for more in (report.compared(rows), report.breakdowns(rows), report.classes_side_by_side(rows),
+                         report.spread(rows)):
                 if more:
                     _show(more)
             tables = {}

@@ -59,8 +59,10 @@ def engine_result(made: Plan, late: float = 1.0) -> EngineResult:
                 keys[ConnectionKey(rank, op.peer, op.channel, op.traffic_class)] = None
                 result.messages.append(Message(index, rank, op.peer, op.channel, op.tag, op.size_bytes,
                                                start_s, done_s, done_s, 0, op.phase, op.step, op.traffic_class))
-                result.spans.append(Span(index, rank, "send", op.phase, op.step, start_s, done_s))
-                result.spans.append(Span(index, op.peer, "recv", op.phase, op.step, start_s, done_s))
+                result.spans.append(Span(index, rank, "send", op.phase, op.step, start_s, done_s,
+                                         op.traffic_class))
+                result.spans.append(Span(index, op.peer, "recv", op.phase, op.step, start_s, done_s,
+                                         op.traffic_class))
                 end_s = max(end_s, done_s)
                 got += op.size_bytes
         result.received.append((start_s, got - made.workload.schedule.bytes_sent))

@@ -60,12 +60,15 @@ def test_files_are_found_beside_the_experiment(tmp_path: Path, monkeypatch: pyte
     for name in ("own.cm", "my.py", "star", "pairs"):
         (inside / name).write_text("x")
     (inside / "e.yaml").write_text("topology: my.py:Fabric:k=4\nworkload: own.cm\n"
-                                   "matrix: {workload: [own.cm, 'hedera:pairs', 'pattern:stride=1', none.cm]}\n")
+                                   "matrix: {workload: [own.cm, 'hedera:pairs', 'pattern:stride=1', none.cm,\n"
+                                   "                    'own.cm,map=pack,iterations=2', 'simai:pairs,map=first']}\n")
     monkeypatch.chdir(tmp_path)
     values = read_file("lab/e.yaml")
     assert values["topology"] == "lab/my.py:Fabric:k=4"
     assert values["workload"] == "lab/own.cm"
-    assert values["matrix"]["workload"] == ["lab/own.cm", "hedera:lab/pairs", "pattern:stride=1", "none.cm"]
+    assert values["matrix"]["workload"] == [
+        "lab/own.cm", "hedera:lab/pairs", "pattern:stride=1", "none.cm", "lab/own.cm,map=pack,iterations=2",
+        "simai:lab/pairs,map=first"]
     (inside / "e.yaml").write_text("topology: star\n")
     assert read_file("lab/e.yaml")["topology"] == "star", "a name of the catalogue, not the file beside it"
 

@@ -60,6 +60,10 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--workload", "pattern:stride=1,incast=2"), "not stride and incast"),
     (("--workload", "no.cm"), "does not exist"),
     (("--workload", "hedera:"), "needs a file"),
+    (("--workload", "simai:no.txt,map=pack"), "no.txt does not exist"),
+    (("--workload", "chakra:no"), "no is not a folder"),
+    (("--workload", "no.goal,mop=pack"), 'did you mean "map"?'),
+    (("--topology", "hpcc:no"), "does not exist"),
     (("--rate", "-5mbit"), '"-5mbit" is negative'),
     (("--rate", "5"), "no unit"),
     (("--rate", "0"), "more than zero, such as 10mbit"),
@@ -74,7 +78,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--repeat", "0"), "a whole number from 1 to 1000"),
     (("--deadline", "0s"), "more than zero"),
     (("--deadline", "-1s"), "negative"),
-    (("--dilation", "nan"), "dilation=nan is not a number from 1 to 1000000000."),
+    (("--dilation", "nan"), "dilation=nan is not a number from 1 to 1000000000, or auto."),
     (("--delay", "5"), "no unit"),
     (("--delay", "-1ms"), "negative"),
     (("--delay", "1s"), "more than 0.1s"),
@@ -110,7 +114,7 @@ CM = "Nodes 4\nConnections 1\n"
 
 @pytest.mark.parametrize("text, words", [
     ("Nodes 4\nConnections 2\n0->1 start 0 size 100\n", ":2: the header declares 2"),
-    (CM + "0->1 id 0 start 0 size 100\n", ':3: id "0"'),
+    (CM + "0->1 id 0 start 0 size 100\n", ':3:9: id "0"'),
     (CM + "0->1 id 1 trigger 9 size 100\n", ":3: trigger 9 is not defined"),
     (CM + "0->1 start 0 size 0\n", ":3: size 0"),
     (CM + "0->0 start 0 size 9\n", ":3: node 0 sends to itself"),

@@ -68,7 +68,9 @@ TOPOLOGIES: Mapping[str, Topology] = {
 FILE_SPEC = "FILE.py:Class"
 FILE_ABOUT = "a Mininet Topo class of your own; FILE.py:Class:key=value,… passes parameters to its build()"
 TOPO_SPEC = "FILE.topo"
-TOPO_ABOUT = "a topology file of htsim: wiring and ratios of speeds (its rates and latencies are not applied)"
+TOPO_ABOUT = "a topology file of htsim: wiring and ratios of speeds; its latencies are named, not applied"
+HPCC_SPEC = "hpcc:FILE"
+HPCC_ABOUT = "a topology file of HPCC's ns-3: wiring and ratios of speeds; delays and errors are not applied"
 
 
 def resolve_topology(text: str) -> Graph:
@@ -79,14 +81,17 @@ def resolve_topology(text: str) -> Graph:
     _need_mininet()
     from topologies.from_file import graph_from_file, is_file_spec
     from topologies.from_mininet import graph_from_topo
+    from topologies.hpcc_topo import read_hpcc_topo
     from topologies.htsim_topo import read_topo
     if is_file_spec(text):
         return graph_from_file(text)
     if text.endswith(".topo"):
         return read_topo(Path(text)).graph
+    if text.startswith("hpcc:"):
+        return read_hpcc_topo(text.removeprefix("hpcc:")).graph
     spec = parse_spec(text, "the topology")
     if spec.name not in TOPOLOGIES:
-        known = [*TOPOLOGIES, FILE_SPEC, TOPO_SPEC]
+        known = [*TOPOLOGIES, FILE_SPEC, TOPO_SPEC, HPCC_SPEC]
         raise BadInput(f'there is no topology "{spec.name}"{nearest(spec.name, known)}.')
     entry = TOPOLOGIES[spec.name]
     spec = Spec(spec.name, {**parse_spec(entry.spec, "the topology").params, **spec.params})

@@ -24,7 +24,7 @@ HOST_OPTIONS_REFUSED = ("cpu", "cores", "privateDirs")
 ROLES = ("edge", "aggregation", "core")
 
 
-def graph_from_topo(topo: Topo, name: str) -> Graph:
+def graph_from_topo(topo: Topo, name: str, notes: tuple[str, ...] = ()) -> Graph:
     """The Graph of `topo`; hosts in Mininet's natural order of names (h1, h2, … h10), links hosts first.
 
     Switch(tier, role, pod) come from the node options of the same names, Link(speed, tier) from the
@@ -49,7 +49,7 @@ def graph_from_topo(topo: Topo, name: str) -> Graph:
     ends.sort(key=lambda end: (rank[end[0]], end[1]))
     links = tuple(Link(i, *end) for i, end in enumerate(ends))
     racks = {link.a: link.b for link in links if tier[link.a] == -1}
-    return checked(Graph(name, _hosts(topo, host_names, racks), tuple(switches), links))
+    return checked(Graph(name, _hosts(topo, host_names, racks), tuple(switches), links, notes))
 
 
 def _refuse_dropped_options(topo: Topo, hosts: Sequence[str], infos: Sequence[Mapping]) -> None:

@@ -56,12 +56,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Graph:
-    """A whole fabric. Hosts are in rank order: host i carries rank i under linear placement."""
+    """A whole fabric. Hosts are in rank order: host i carries rank i under linear placement.
+
+    `notes` are sentences for the user on what of a topology file the fabric does not have.
+    """
 
     name: str
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
     links: tuple[Link, ...]
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def host(self) -> dict[str, Host]:

@@ -6,14 +6,17 @@ comment line, names are in any case.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, nearest
+from emulator.units import show_rate, show_time
 from topologies.clos3 import Clos3
 from topologies.from_mininet import graph_from_topo
 from topologies.graph import Graph
+from traffic.importers.text import shown, slip, words_of
 
 HEADER = ("nodes", "tiers", "podsize")
 TIER = ("downlink_speed_gbps", "radix_down", "radix_up", "bundle", "oversubscribed", "downlink_latency_ns",
@@ -59,7 +62,19 @@ def read_topo(path: Path) -> HtsimFabric:
     topo = _clos(path, header, tiers)
     delays = [tuple(tier.get(name, _Entry(0, 0)).value / 1e9 for tier in tiers)
               for name in ("downlink_latency_ns", "switch_latency_ns")]
-    return HtsimFabric(graph_from_topo(topo, str(path)), tiers[0]["downlink_speed_gbps"].value * 1e9, *delays)
+    host_rate_bps = tiers[0]["downlink_speed_gbps"].value * 1e9
+    graph = graph_from_topo(topo, str(path), (_note(path, host_rate_bps, *delays),))
+    return HtsimFabric(graph, host_rate_bps, *delays)
+
+
+def _note(path: Path, host_rate_bps: float, link_delay_s: tuple[float, ...],
+          switch_delay_s: tuple[float, ...]) -> str:
+    """What of the file the Graph does not carry."""
+    links, switches = (", ".join(map(show_time, each)) for each in (link_delay_s, switch_delay_s))
+    more = f" and those of its switches ({switches})" if any(switch_delay_s) else ""
+    return (f"{path}: the target's host link has {show_rate(host_rate_bps)}, which --rate stands for, and "
+            f"other links run at the file's ratios to it; the delays of its tiers ({links} from the hosts "
+            f"up){more} are not applied by a topology, --delay gives all links one.")
 
 
 def _parse(path: Path, text: str) -> tuple[_Block, list[_Block]]:
@@ -67,23 +82,26 @@ def _parse(path: Path, text: str) -> tuple[_Block, list[_Block]]:
     tiers: dict[int, _Block] = {}
     block, known = header, HEADER
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
+        words = words_of(line)
         if not words or words[0].startswith("#"):
             continue
         name = words[0].lower()
-        if len(words) != 2 or not words[1].isdecimal() or int(words[1]) > VALUE_LAST:
-            raise BadInput(f'{path}:{number}: "{line.strip()}" is not a name and one whole number.')
+        if len(words) != 2 or not re.fullmatch(r"[0-9]{1,10}", words[1]) or int(words[1]) > VALUE_LAST:
+            raise slip(str(path), number, f'"{shown(line.strip())}" is not a name and one whole number.',
+                       words[-1])
         value = int(words[1])
         if name == "tier":
             if value in tiers or value > 2:
                 why = "comes twice" if value in tiers else "is not one of 0 to 2"
-                raise BadInput(f"{path}:{number}: tier {value} {why}.")
+                raise slip(str(path), number, f"tier {value} {why}.", words[1])
             block, known = tiers.setdefault(value, {}), TIER
             continue
         if name not in known:
-            raise BadInput(f'{path}:{number}: "{words[0]}" is unknown here{nearest(name, known)}.')
+            raise slip(str(path), number, f'"{shown(words[0])}" is unknown here{nearest(name, known)}.',
+                       words[0])
         if name in block:
-            raise BadInput(f"{path}:{number}: {words[0]} is given twice, first in line {block[name].line}.")
+            raise slip(str(path), number, f"{words[0]} is given twice, first in line {block[name].line}.",
+                       words[0])
         block[name] = _Entry(value, number)
     for name in HEADER:
         if name not in header:

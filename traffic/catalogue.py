@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traffic.collective_specs import ALGORITHMS
+from traffic.llm import catalogue as llm
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
               "a quarter of a forward pass"),
              ("forward", "time of a stage's forward pass per microbatch", "an iteration of about 10 s"),
              ("backward", "time of its backward pass", "twice forward"), _PLACEMENT)
+
+_MAPPED = (("map", "more ranks than hosts: pack, several a host; first, only those that fit", "refused"),
+           _REPEAT[0], (*_REPEAT[1][:2], "0"))
+_TRACED = (("algorithm", "of the collectives, where they have it: ring | halving-doubling | "
+            "double-binary-tree | bidirectional-ring", "ring"), *_MAPPED)
 
 
 def _collective(name: str, meaning: str, size: str, *more: tuple[str, str, str],
@@ -65,6 +71,9 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                   *_PIPELINE, ("gradient", "bytes of a stage's gradients", "half as long as the computing"),
                   *_SPREAD, *_REPEAT),
                  "training:stages=4,replicas=4,microbatches=8,gradient=1MB"),
+    WorkloadHelp("llm", llm.MEANING, (*llm.PARAMETERS, _PLACEMENT, *_REPEAT), llm.EXAMPLE),
+    WorkloadHelp("job", "the same as a YAML file: 'workload: llm', 'params: 70e9', …; or 'job FILE.yaml'", (),
+                 "job:FILE.yaml"),
     WorkloadHelp("pattern", "one flow per pair of hosts, all at once; one of stride, pair, incast, "
                  "random-bijection, staggered",
                  (("stride", "host x sends to host x + N", ""),
@@ -84,6 +93,18 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                  "pattern:stride=4"),
     WorkloadHelp("hedera", "a traffic pattern file of Hedera (NSDI'10); its sizes are scaled so that the "
                  "busiest host link has 10 s of work", (), "hedera:FILE"),
-    WorkloadHelp("FILE.cm", "an htsim connection matrix with triggers; node n is host n, starts are "
-                 "multiplied by the dilation", (), "incast.cm"),
+    WorkloadHelp("cm", "an htsim connection matrix with triggers; node n is host n, starts are multiplied by "
+                       "the "
+                 "dilation", _MAPPED, "FILE.cm"),
+    WorkloadHelp("hpcc", "a flow file of HPCC's ns-3: src dst pg dport size start", _MAPPED, "hpcc:FILE"),
+    WorkloadHelp("goal", "a GOAL schedule of LogGOPSim", _MAPPED, "FILE.goal"),
+    WorkloadHelp("simai", "a text workload of ASTRA-sim 1.0 or SimAI, one iteration",
+                 (("ranks", "where the file has no all_gpus", "all hosts"), *_TRACED), "simai:FILE"),
+    WorkloadHelp("aicb", "a CSV workload of AICB",
+                 (("ranks", "where the file does not say", "from its groups"), *_TRACED), "aicb:FILE"),
+    WorkloadHelp("chakra", "MLCommons Chakra traces, NAME.RANK.et in a folder",
+                 (("groups", "JSON file of the groups' ranks", "the .json in the folder"), *_TRACED),
+                 "chakra:DIR"),
+    WorkloadHelp("torch", "PyTorch execution traces: a JSON file a rank in a folder, or one file for all",
+                 _TRACED, "torch:DIR"),
 )

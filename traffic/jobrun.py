@@ -196,4 +196,5 @@ class JobRun:
     def _span(self, number: int, kind: str, start: float, end: float) -> None:
         op = self.dag.ops[number]
         self.engine.result.spans.append(Span(
-            self._index, self.job.first_rank + self.dag.rank[number], kind, op.phase, op.step, start, end))
+            self._index, self.job.first_rank + self.dag.rank[number], kind, op.phase, op.step, start, end,
+            op.traffic_class))

@@ -47,7 +47,7 @@ class Span(NamedTuple):
     """What a rank did from start_s to end_s: 'compute', 'send' or 'recv'.
 
     A recv begins when it was posted or when its message was sent, whichever is later: waiting for
-    a peer that still computes is no communication.
+    a peer that still computes is no communication. traffic_class: what its bytes are for.
     """
 
     iteration: int
@@ -57,6 +57,7 @@ class Span(NamedTuple):
     step: int
     start_s: float
     end_s: float
+    traffic_class: str = ""
 
 
 @dataclass(frozen=True)

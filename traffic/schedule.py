@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from traffic.target import Target
+
 
 PACE = "pace"
 """The phase of a compute that only waits for its moment: no work of its rank."""
@@ -86,7 +88,8 @@ class Workload:
 
     placement[r] is the index of the host that carries rank r. `iterations` counts the measured
     ones; `warmup` iterations run before them and are not counted. `notes` are sentences for the
-    user on what of the input was left out or stands for something else.
+    user on what of the input was left out or stands for something else. `target` is the real job
+    that it stands for, where bytes, rates and times were scaled together.
 
     Of several `jobs`, `schedule` holds the ranks of all of them, one job after the other, once each:
     what is sent between whom; they iterate each for itself (see `parts`). `background` runs beside.
@@ -99,6 +102,7 @@ class Workload:
     warmup: int = 0
     collective: Collective | None = None
     notes: tuple[str, ...] = ()
+    target: Target | None = None
     jobs: tuple[Job, ...] = ()
     background: Background | None = None
 

@@ -19,7 +19,9 @@ class Setting:
 
     `dilation` multiplies the times a user gives (starts, computes), `byte_scale` divides the sizes;
     at least one byte remains. Sizes that the user leaves out are chosen in emulated units and
-    scaled by neither. `classes` are the names of the classes of service, for workloads that take all.
+    scaled by neither. `auto_dilation`, `auto_byte_scale`: the user left them to a workload that knows
+    its real cluster, whose network cards have `target_rate_bps` (None: not said). `classes` are the
+    names of the classes of service, for workloads that take all.
     """
 
     graph: Graph
@@ -29,6 +31,9 @@ class Setting:
     dilation: float = 1.0
     byte_scale: float = 1.0
     delay_s: float = 0.0
+    auto_dilation: bool = False
+    auto_byte_scale: bool = False
+    target_rate_bps: float | None = None
     classes: tuple[str, ...] = ()
 
     @cached_property

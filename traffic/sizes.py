@@ -1,4 +1,4 @@
-"""Flow-size distributions: files of 'size percent' lines as HPCC's and ns-3's generators read them."""
+"""Flow-size distributions: the published ones that come with the project, and files of one's own."""
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, nearest
-from traffic.importers.text import read_lines, slip
+from traffic.importers.cdf import read_points
 
 FOLDER = Path(__file__).resolve().parent / "cdf"
 PUBLISHED = ("websearch", "datamining")
@@ -46,25 +46,4 @@ def read_cdf(name: str) -> SizeCdf:
     if name not in PUBLISHED and not Path(path).exists():
         raise BadInput(f'there is no flow-size distribution "{name}" and no such file'
                        f"{nearest(name, PUBLISHED)}.")
-    points: list[tuple[float, float]] = []
-    line = 0
-    for line, text in enumerate(read_lines(path, "a flow-size distribution"), 1):
-        words = text.partition("#")[0].split()
-        if words:
-            points.append(_point(path, line, words, points))
-    if not points or points[-1][1] != 1.0:
-        raise slip(path, line, "the last line must have 100 percent of the flows.")
-    return SizeCdf(name, tuple(points))
-
-
-def _point(path: str, line: int, words: list[str], before: list[tuple[float, float]]) -> tuple[float, float]:
-    """'size percent', neither less than on the line before."""
-    try:
-        size, percent = map(float, words)
-    except ValueError:
-        raise slip(path, line, f'"{" ".join(words)}" is not a size in bytes and a percentage.') from None
-    if not (0 <= size <= 1e15 and 0 <= percent <= 100):
-        raise slip(path, line, f'"{" ".join(words)}" is not a size in bytes and a percentage from 0 to 100.')
-    if before and (size < before[-1][0] or percent / 100 < before[-1][1]):
-        raise slip(path, line, "sizes and percentages must not fall from line to line.")
-    return size, percent / 100
+    return SizeCdf(name, read_points(path))

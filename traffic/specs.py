@@ -10,9 +10,10 @@ from traffic import crossrack, patterns
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
 from traffic.collective_specs import ALGORITHMS, barrier, collective, servers_of
+from traffic.file_specs import file_spec, file_workload
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
-from traffic.importers.htsim import read_cm
-from traffic.importers.htsim_flows import cm_workload
+from traffic.llm.files import read_job
+from traffic.llm.specs import llm
 from traffic.offered import loads, sized, traffic_classes
 from traffic.placement import place
 from traffic.schedule import Workload
@@ -40,20 +41,27 @@ def _resolve(text: str, setting: Setting) -> Workload:
     name, _, rest = text.partition(":")
     if name == "hedera":
         return _hedera(rest, setting)
-    if text.endswith(".cm"):
-        return cm_workload(read_cm(text), setting.hosts, setting.dilation, setting.byte_scale)
+    if (file := file_spec(text)) is not None:
+        return file_workload(file, setting)
     if name == "pattern":
         # the one key that needs no value
         rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
                         for item in rest.split(","))
         return _pattern(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
-    spec = parse_spec(text, "workload")
+    if name in ("job", text) and text.startswith(("job:", "job ")):
+        return _spec(read_job(text[len("job "):].strip()), setting)
+    return _spec(parse_spec(text, "workload"), setting)
+
+
+def _spec(spec: Spec, setting: Setting) -> Workload:
     if spec.name in ALGORITHMS:
         return sweep(spec, lambda one: _noted(one, setting)) if is_sweep(spec) else _noted(spec, setting)
     if spec.name == "barrier":
         return barrier(spec, setting)
     if spec.name in ("pipeline", "training"):
         return _job(spec, setting)
+    if spec.name == "llm":
+        return llm(spec, setting)
     raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
 
 

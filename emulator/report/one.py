@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.report import setup, transport
+from emulator.report.breakdown import breakdown
 from emulator.report.classes import classes, pauses
 from emulator.report.collectives import collectives
 from emulator.report.events import events
@@ -152,6 +153,7 @@ def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)
+    parts += breakdown(summary)
     parts += [part for part in (jobs_table(summary), *background(summary)) if part is not None]
     table_of_collectives = collectives(summary["jobs"], summary["experiment"]["dilation"])
     if table_of_collectives:

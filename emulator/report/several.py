@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from emulator.report.tables import percent, seconds, table
+from emulator.report.tables import percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
@@ -18,7 +18,7 @@ def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
     """One line a run, for matrix and repeat."""
     made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of host links",
                  "queue p99", "drops", "verdict")
-    for label, s in rows:
+    for label, (_, s) in zip(short_labels([label for label, _ in rows]), rows):
         w, f, q = s["workload"], s["flows"], s["queues"]
         if not q:
             made.add_row(label, *["-"] * 8, s["fidelity"]["verdict"])

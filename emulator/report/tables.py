@@ -1,6 +1,8 @@
 """How our tables and figures look, and their way to the terminal."""
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
@@ -22,6 +24,16 @@ def table(title: str, *columns: str) -> Table:
     for number, column in enumerate(columns):
         made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     return made
+
+
+def short_labels(labels: Sequence[str], longest: int = 36) -> list[str]:
+    """Labels of runs for a column: where one is long, only the words in which they differ."""
+    if max(map(len, labels), default=0) <= longest:
+        return list(labels)
+    words = [re.split("[ ,]", label) for label in labels]
+    common = set(words[0]).intersection(*words)
+    return [" ".join(word for word in each if word not in common) or label
+            for each, label in zip(words, labels)]
 
 
 def seconds(time_s: float | None) -> str:

@@ -12,6 +12,7 @@ import numpy
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results.breakdown import broken_down, ideally_broken_down, projected_job
 from emulator.results.jobs import makespan_s
 from emulator.steptime import iteration_times
 from traffic.formulas import algbw_bps, busbw_bps
@@ -39,6 +40,7 @@ def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "goodput_bps": goodput, "host_links_bps": wire_bps,
         "host_links_share": goodput / wire_bps if goodput is not None and wire_bps else None,
         "iterations": [asdict(t) for t in iteration_times(engine.spans, measured, ranks)] if engine else [],
+        "breakdown": broken_down(plan, outcome), "ideal_breakdown": ideally_broken_down(plan),
         "bytes_sent": sum(job.workload.schedule.bytes_sent * job.rounds for _, job in plan.running),
         "bytes_received": engine.bytes_received if engine else 0,
         "verified": bool(engine and engine.verified), "checksum_errors": engine.checksum_errors if engine else 0,
@@ -79,6 +81,8 @@ def projected(plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
     delayed acknowledgements, CPU time per packet.
     """
     k, w = plan.experiment.dilation, workload(plan, outcome)
+    if plan.workload.target:
+        return projected_job(plan, outcome, plan.workload.target, w["completion_s"])
     if k == 1:
         return None
     completion = w["completion_s"]

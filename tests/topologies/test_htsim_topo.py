@@ -1,6 +1,7 @@
 """htsim's topology files: the real ones, and a sentence with file and line for each slip."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,8 @@ def test_slips_are_named_by_file_and_line(tmp_path, old, new, says):
     path = written(tmp_path, LEAF_SPINE.replace(old, new, 1))
     with pytest.raises(BadInput) as caught:
         read_topo(path)
-    assert str(path) in str(caught.value) and says in str(caught.value)
+    said = re.sub(r"(:\d+):\d+: ", r"\1: ", str(caught.value))  # without the column
+    assert str(path) in said and says in said
     assert "\n" not in str(caught.value)
 
 

@@ -21,7 +21,7 @@ def test_published_distributions(name):
     assert {"websearch": 1.6e6, "datamining": 7.5e6}[name] == pytest.approx(cdf.mean_bytes, rel=0.1)
 
 
-@given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(0, 1)), min_size=1, max_size=8))
+@given(st.lists(st.tuples(st.floats(1, 1e6), st.integers(0, 1000).map(lambda n: n / 1000)), min_size=1, max_size=8))
 def test_a_share_of_the_flows_is_no_larger_than_its_size(points):
     sizes, shares = sorted(size for size, _ in points), sorted(share for _, share in points)
     cdf = SizeCdf("any", tuple(zip(sizes, [*shares[:-1], 1.0])))
@@ -32,9 +32,9 @@ def test_a_share_of_the_flows_is_no_larger_than_its_size(points):
 
 
 @pytest.mark.parametrize("text, sentence", [
-    ("1000 50\n", "must have 100 percent"), ("1000 50\n900 100\n", ":2: sizes and percentages must not fall"),
-    ("1000 60\n2000 50\n", "must not fall"), ("1000\n", "is not a size"), ("a b\n", "is not a size"),
-    ("1000 101\n", "from 0 to 100"), ("# nothing\n", "must have 100 percent")])
+    ("1000 50\n", "must have 100 percent"), ("1000 50\n900 100\n", ":2:1: sizes and percentages must not fall"),
+    ("1000 60\n2000 50\n", "must not fall"), ("1000\n", "1 columns"), ("a b\n", "size"),
+    ("1000 101\n", "percent"), ("# nothing\n", "must have 100 percent")])
 def test_a_distribution_with_a_slip(tmp_path, text, sentence):
     (tmp_path / "own.cdf").write_text(text)
     with pytest.raises(BadInput, match=sentence):

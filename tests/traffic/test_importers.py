@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from emulator.errors import BadInput
 from traffic.check import check_schedule
 from traffic.importers.hedera import hedera_pairs, hedera_workload, read_hedera
 from traffic.importers.htsim import read_cm
-from traffic.importers.htsim_flows import cm_workload
+from traffic.importers.htsim_flows import cm_workload, failed_links
 from traffic.importers.text import read_lines
 from traffic.paths import Paths
 from traffic.schedule import Kind
@@ -85,7 +86,7 @@ def test_triggers_become_dependencies_and_times_scale(tmp_path, star16):
         (0, 1): 3, (1, 2): 3, (1, 3): 3, (3, 0): 1, (4, 5): 1}
     wait = workload.schedule.ranks[0][flow[0, 1].deps[0]]
     assert wait.duration_s == pytest.approx(2e9 * 1e-12 * 10)  # picoseconds, dilated
-    assert flow[1, 2].triggers == flow[1, 3].triggers == ((0, 1),)  # done when rank 0's send is
+    assert flow[1, 2].triggers == flow[1, 3].triggers == ((1, 0),)  # when rank 1 has it all
     assert sorted(flow[3, 0].triggers) == [(2, 0), (3, 0)]  # when both receives are
     assert [flow[key].step for key in ((0, 1), (1, 2), (3, 0))] == [0, 1, 2]
     end_s = simulate(workload.schedule, workload.placement, Paths(star16), Wire(10e6, 1500)).end_s
@@ -104,7 +105,7 @@ trigger id 1 multishot
 """
     workload = cm_workload(read_cm(write(tmp_path, text)), 4)
     assert [(op.channel, op.triggers) for _, op in sends(workload)] == [
-        (0, ()), (0, ()), (0, ((0, 0),)), (1, ((0, 1),))]
+        (0, ()), (0, ()), (0, ((1, 0),)), (1, ((2, 0),))]
     assert len(workload.notes) == 2 and "prio" in workload.notes[0] and "multishot" in workload.notes[1]
 
 
@@ -162,7 +163,7 @@ def test_slips_in_connection_matrices(tmp_path, text, line, says):
     path = write(tmp_path, text)
     with pytest.raises(BadInput) as error:
         read_cm(path)
-    assert str(error.value).startswith(f"{path}:{line}: ") and says in str(error.value)
+    assert re.match(f"{re.escape(path)}:{line}(:[0-9]+)?: ", str(error.value)) and says in str(error.value)
 
 
 @pytest.mark.parametrize("text, says", [
@@ -178,11 +179,16 @@ def test_what_the_fabric_cannot_take(tmp_path):
     matrix = read_cm(write(tmp_path, "Nodes 400\nConnections 1\n0->16 start 0 size 9\n"))
     with pytest.raises(BadInput, match=r":3: node 16 needs a host .* has 16 hosts"):
         cm_workload(matrix, 16)
-    matrix = read_cm(write(tmp_path, ONE + "Failures 1\n0->1 start 0 size 9\n"
-                                           "failure switch_type TOR switch_id 0 link_id 1\n"))
-    assert matrix.failures[0].link_id == 1
-    with pytest.raises(BadInput, match=r":5: the file degrades 1 links"):
-        cm_workload(matrix, 16)
+
+
+def test_failures_are_named_in_a_note(tmp_path, k4):
+    matrix = read_cm(write(tmp_path, ONE.replace("1\n", "1\nFailures 2\n") + "0->1 start 0 size 9\n"
+                           "failure switch_type TOR switch_id 1 link_id 1\n"
+                           "failure switch_type CORE switch_id 9 link_id 0\n"))
+    assert [failure.link_id for failure in matrix.failures] == [1, 0]
+    assert failed_links(matrix, k4) == [(matrix.failures[0], "e0_1-a0_1"), (matrix.failures[1], None)]
+    note, = cm_workload(matrix, 16, graph=k4).notes
+    assert "TOR 1 link 1 (e0_1-a0_1), CORE 9 link 0." in note
 
 
 def test_triggers_in_a_circle_are_found(tmp_path):
@@ -238,7 +244,7 @@ def test_slips_in_hedera_patterns(tmp_path, k4, text, line, says):
     path = write(tmp_path, text, "pattern")
     with pytest.raises(BadInput) as error:
         hedera(path, k4, 1000)
-    assert str(error.value).startswith(f"{path}:{line}: ") and says in str(error.value)
+    assert re.match(f"{re.escape(path)}:{line}(:[0-9]+)?: ", str(error.value)) and says in str(error.value)
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from emulator.errors import BadInput
 from traffic.catalogue import WORKLOADS
 from traffic.check import check_schedule
+from traffic.file_specs import FORMS
 from traffic.ideal import ideal
 from traffic.schedule import Collective, Kind
 from traffic.setting import Setting
@@ -121,7 +122,7 @@ def test_files(setting, tmp_path):
 @pytest.mark.parametrize("text, says", [
     ("", "has no name"),
     ("alreduce", 'did you mean "allreduce"'), ("traning:stages=2", 'did you mean "training"'),
-    ("file.goal", "Unknown workload"),
+    ("file.goal", "does not exist"), ("file.gaol", "Unknown workload"),
     ("allreduce:algorithm=rign", 'did you mean "ring"'),
     ("allreduce:algorithm=tree",
      "known: bidirectional-ring, double-binary-tree, halving-doubling, hierarchical, ring"),
@@ -195,13 +196,16 @@ def test_a_fabric_with_one_host(k4):
 def test_every_catalogued_example_and_parameter_is_real(setting, tmp_path):
     for entry in WORKLOADS:
         assert entry.meaning and "\n" not in entry.meaning
-        if entry.name in ("hedera", "FILE.cm"):
-            continue  # their examples are files, see test_files
+        if entry.name in ("hedera", "job", *FORMS):
+            continue  # their examples are files, see test_files and test_traces
         assert resolve_workload(entry.example, setting).schedule.bytes_sent
         with pytest.raises(BadInput) as error:
             resolve_workload(f"{entry.name}:zzzzzzzz=1", setting)
-        for key, _, _ in entry.parameters:
-            assert key in str(error.value)  # the refusal lists all parameters there are
+        assert "no parameter" in str(error.value)
+        for key in (word for keys, _, _ in entry.parameters for word in keys.replace(",", " ").split()):
+            with pytest.raises(BadInput) as error:
+                resolve_workload(f"{entry.name}:{key}=@", setting)
+            assert "no parameter" not in str(error.value)
 
 
 @given(st.text(alphabet="allreducepatternstridebytesMBpipeline:=,-0123456789.", max_size=40))

@@ -35,9 +35,18 @@ def all_reduce(tree: Tree, size_bytes: int, slices: int = 1, channels: int = 1) 
     if sorted(ranks) != list(range(len(ranks))):
         raise BadInput(f"hierarchical all-reduce: the groups hold ranks {sorted(ranks)}, not each of 0 to "
                        f"{len(ranks) - 1} once.")
+    program = Program(len(ranks))
+    write_hierarchical(program, tree, (0, size_bytes), slices, channels)
+    return program.schedule("hierarchical all-reduce", size_bytes)
+
+
+def write_hierarchical(program: Program, tree: Tree, whole: Range, slices: int = 1, channels: int = 1
+                       ) -> None:
+    """Add an all-reduce of the bytes `whole` over the ranks of `tree`, any ranks of the program."""
+    _, widths = _shape(tree)
     rings: list[Ring] = []
-    _share_out(tree, 0, widths, (0, size_bytes), rings)
-    program, step = Program(len(ranks)), 0
+    _share_out(tree, 0, widths, whole, rings)
+    step = 0
     for level in reversed(range(1, len(widths))):
         for ring in rings:
             if ring.level == level:
@@ -52,7 +61,6 @@ def all_reduce(tree: Tree, size_bytes: int, slices: int = 1, channels: int = 1) 
             if ring.level == level:
                 write_all_gather(program, ring.members, ring.chunks, slices, channels, first_step=step)
         step += widths[level] - 1
-    return program.schedule("hierarchical all-reduce", size_bytes)
 
 
 def _shape(tree: Tree) -> tuple[list[int], list[int]]:

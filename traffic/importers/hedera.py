@@ -9,12 +9,11 @@ The files drive endless flows for a minute; here each line is one finite flow.
 from __future__ import annotations
 
 import ipaddress
-import math
 from dataclasses import dataclass
 
 from emulator.errors import BadInput
 from topologies.graph import Graph
-from traffic.importers.text import read_lines, slip
+from traffic.importers.text import decimal, read_lines, shown, slip, words_of
 from traffic.patterns import Pairs, flows
 from traffic.schedule import Workload
 
@@ -36,7 +35,7 @@ def read_hedera(path: str) -> tuple[Line, ...]:
     """Parse a pattern file; every slip is a BadInput with file and line."""
     lines = []
     for number, text in enumerate(read_lines(path, "a Hedera traffic pattern"), 1):
-        words = text.split()
+        words = words_of(text)
         if not words or words[0].startswith("#"):
             continue
         if len(words) < len(FIELDS):
@@ -46,13 +45,13 @@ def read_hedera(path: str) -> tuple[Line, ...]:
             try:
                 ipaddress.IPv4Address(ip)
             except ValueError:
-                raise slip(path, number, f'"{ip}" is not an IPv4 address.') from None
+                raise slip(path, number, f'"{shown(ip)}" is not an IPv4 address.', ip) from None
         if words[3] != "TCP":
-            raise slip(path, number, f'type "{words[3]}" cannot be sent; only TCP can.')
-        start_s = _number(path, number, "start_time", words[5])
-        size = _number(path, number, "flow_size", words[7])
+            raise slip(path, number, f'type "{shown(words[3])}" cannot be sent; only TCP can.', words[3])
+        start_s = decimal(path, number, "start_time", words[5])
+        size = decimal(path, number, "flow_size", words[7])
         if not size:
-            raise slip(path, number, "flow_size 0 sends nothing.")
+            raise slip(path, number, "flow_size 0 sends nothing.", words[7])
         lines.append(Line(number, words[0], words[1], start_s, size))
     if not lines:
         raise BadInput(f"{path} has no flows: nothing would be sent.")
@@ -81,12 +80,3 @@ def hedera_workload(path: str, lines: tuple[Line, ...], pairs: Pairs, largest_by
     note = f"{path}: stop times, repetitions and pauses are left out; each line is one flow of finite size."
     return Workload(path, schedule, placement, notes=(note,))
 
-
-def _number(path: str, line: int, name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 1e18:
-        raise slip(path, line, f'{name} "{text}" is not a number of zero or more.')
-    return value

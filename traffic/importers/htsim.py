@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from emulator.errors import BadInput, nearest
-from traffic.importers.text import read_lines, slip
+from traffic.importers.text import Word, read_lines, shown, slip, whole_number, words_of
 
 HEADER = ("Nodes", "Connections", "Triggers", "Failures")
 FLOW_KEYS = ("start", "size", "id", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
@@ -102,15 +102,17 @@ def read_cm(path: str) -> ConnectionMatrix:
     triggers: dict[int, Trigger] = {}
     failures: list[Failure] = []
     for number, text in enumerate(read_lines(path, "an htsim connection matrix"), 1):
-        words = text.split()
+        words = words_of(text)
         if not words or words[0].startswith("#"):
             continue
         if words[0] in HEADER:
             if words[0] in header:
-                raise slip(path, number, f"{words[0]} is given again (first on line {header[words[0]][1]}).")
+                raise slip(path, number, f"{words[0]} is given again (first on line {header[words[0]][1]}).",
+                           words[0])
             if len(words) != 2:
-                raise slip(path, number, f'"{text.strip()}" should be {words[0]} and one number.')
-            header[words[0]] = _whole(path, number, words[0], words[1], 0), number
+                raise slip(path, number, f'"{shown(text.strip())}" should be {words[0]} and one '
+                                         'number.', words[0])
+            header[words[0]] = whole_number(path, number, words[0], words[1], 0), number
         elif "->" in words[0]:
             flows.append(_flow(path, number, words))
         elif words[0] == "trigger":
@@ -122,8 +124,8 @@ def read_cm(path: str) -> ConnectionMatrix:
         elif words[0] == "failure":
             failures.append(_failure(path, number, words))
         else:
-            raise slip(path, number, f'"{words[0]}" starts no line of a connection matrix'
-                                     f'{nearest(words[0], (*HEADER, "trigger", "failure", "0->1"))}.')
+            raise slip(path, number, f'"{shown(words[0])}" starts no line of a connection matrix'
+                                     f'{nearest(words[0], (*HEADER, "trigger", "failure", "0->1"))}.', words[0])
     for name in ("Nodes", "Connections"):
         if name not in header:
             raise BadInput(f'{path} has no line "{name} N".')
@@ -141,41 +143,36 @@ def read_cm(path: str) -> ConnectionMatrix:
     return matrix
 
 
-def _whole(path: str, line: int, name: str, text: str, least: int) -> int:
-    # ASCII digits only: int() would also take '1_000' and other scripts' digits
-    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
-        raise slip(path, line, f'{name} "{text}" is not a whole number of at least {least}.')
-    return int(text)
-
-
-def _pairs(path: str, line: int, words: list[str], known: tuple[str, ...],
+def _pairs(path: str, line: int, words: list[Word], known: tuple[str, ...],
            flags: tuple[str, ...] = ()) -> dict[str, str]:
     """'key value key value flag' as a dictionary."""
     found: dict[str, str] = {}
     rest = iter(words)
     for key in rest:
         if key not in known and key not in flags:
-            raise slip(path, line, f'unknown word "{key}"{nearest(key, (*known, *flags))}.')
+            raise slip(path, line, f'unknown word "{shown(key)}"{nearest(key, (*known, *flags))}.', key)
         if key in found:
-            raise slip(path, line, f"{key} is given twice.")
+            raise slip(path, line, f"{key} is given twice.", key)
         value = key if key in flags else next(rest, None)
         if value is None:
-            raise slip(path, line, f"{key} has no value.")
+            raise slip(path, line, f"{key} has no value.", key)
         found[key] = value
     return found
 
 
-def _flow(path: str, line: int, words: list[str]) -> Flow:
+def _flow(path: str, line: int, words: list[Word]) -> Flow:
     ends = re.fullmatch(r"([0-9]{1,9})->([0-9]{1,9})", words[0])
     if not ends:
-        raise slip(path, line, f'"{words[0]}" is not of the form SOURCE->DESTINATION, such as 0->15.')
+        raise slip(path, line, f'"{shown(words[0])}" is not of the form SOURCE->DESTINATION, such as '
+                               '0->15.', words[0])
     given = _pairs(path, line, words[1:], FLOW_KEYS)
-    number = {key: _whole(path, line, key, text, 0 if key in ("size", "prio") else 1)
+    number = {key: whole_number(path, line, key, text, 0 if key in ("size", "prio") else 1)
               for key, text in given.items() if key != "start"}
     start_ps = None
     if "start" in given:
         if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]*)?", given["start"]):
-            raise slip(path, line, f'start "{given["start"]}" is not a time in picoseconds.')
+            raise slip(path, line, f'start "{shown(given["start"])}" is not a time in picoseconds.',
+                       given["start"])
         start_ps = float(given["start"])
     if "size" not in given:
         raise slip(path, line, "the connection has no size.")
@@ -192,7 +189,7 @@ def _flow(path: str, line: int, words: list[str]) -> Flow:
                 number.get("prio"))
 
 
-def _trigger(path: str, line: int, words: list[str]) -> Trigger:
+def _trigger(path: str, line: int, words: list[Word]) -> Trigger:
     given = _pairs(path, line, words[1:], ("id", "count"), TRIGGER_KINDS)
     kinds = [kind for kind in TRIGGER_KINDS if kind in given]
     if "id" not in given:
@@ -202,20 +199,22 @@ def _trigger(path: str, line: int, words: list[str]) -> Trigger:
                                "them.")
     if ("count" in given) != (kinds[0] == "barrier"):
         raise slip(path, line, "a barrier, and nothing else, needs a count.")
-    count = _whole(path, line, "count", given["count"], 1) if "count" in given else None
-    return Trigger(line, _whole(path, line, "id", given["id"], 1), kinds[0], count)
+    count = whole_number(path, line, "count", given["count"], 1) if "count" in given else None
+    return Trigger(line, whole_number(path, line, "id", given["id"], 1), kinds[0], count)
 
 
-def _failure(path: str, line: int, words: list[str]) -> Failure:
+def _failure(path: str, line: int, words: list[Word]) -> Failure:
     known = ("switch_type", "switch_id", "link_id")
     given = _pairs(path, line, words[1:], known)
     for key in known:
         if key not in given:
             raise slip(path, line, f"the failure has no {key}.")
     if given["switch_type"] not in SWITCH_TYPES:
-        raise slip(path, line, f'switch_type "{given["switch_type"]}" is none of {", ".join(SWITCH_TYPES)}.')
-    return Failure(line, given["switch_type"], _whole(path, line, "switch_id", given["switch_id"], 0),
-                   _whole(path, line, "link_id", given["link_id"], 0))
+        raise slip(path, line, f'switch_type "{shown(given["switch_type"])}" is none of '
+                               f'{", ".join(SWITCH_TYPES)}.',
+                   given["switch_type"])
+    return Failure(line, given["switch_type"], whole_number(path, line, "switch_id", given["switch_id"], 0),
+                   whole_number(path, line, "link_id", given["link_id"], 0))
 
 
 def _check_flows(matrix: ConnectionMatrix) -> None:
