@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 from emulator.errors import BadInput
 
 SUMMARY = "summary.json"
+RANKS = "ranks"  # a folder: what each process of a real program printed
+_RANK_FILE = re.compile(r"(rank\d+|mpirun)\.(out|err)")
 FILES = (SUMMARY, "experiment.yaml", "log.txt", "flows.csv", "timeline.json", "queues.csv", "links.csv",
          "link_bytes.csv", "traffic_matrix.csv", "traffic_matrix.svg")
 SOMETIMES = ("collectives.txt", "background.csv", "classes.csv", "table.svg")
@@ -28,7 +31,7 @@ class Bundle:
 
     def __init__(self, path: str, force: bool = False) -> None:
         self.path = Path(path)
-        self._owner = _user_behind_sudo()
+        self._owner = user_behind_sudo()
         self._made: list[Path] = []
         try:
             if self.path.exists() and not self.path.is_dir():
@@ -50,6 +53,8 @@ class Bundle:
             missing = [p for p in (self.path, *self.path.parents) if not p.exists()]
             for name in (*FILES, *SOMETIMES):
                 (self.path / name).unlink(missing_ok=True)
+            for name in self._rank_files():
+                (self.path / RANKS / name).unlink()
             self.path.mkdir(parents=True, exist_ok=True)
             self._made = [*missing, *self._made]
             for made in missing:
@@ -82,12 +87,23 @@ class Bundle:
         """Hand a file that something else wrote here to the user."""
         self._give(self.path / name)
 
+    def adopt_ranks(self) -> None:
+        """Hand what the processes of a real program printed to the user."""
+        for name in self._rank_files():
+            self._give(self.path / RANKS / name)
+        if (self.path / RANKS).is_dir():
+            self._give(self.path / RANKS)
+
+    def _rank_files(self) -> list[str]:
+        folder = self.path / RANKS
+        return [name for name in os.listdir(folder) if _RANK_FILE.fullmatch(name)] if folder.is_dir() else []
+
     def _give(self, path: Path) -> None:
         if self._owner:
             os.chown(path, *self._owner)
 
 
-def _user_behind_sudo() -> tuple[int, int] | None:
+def user_behind_sudo() -> tuple[int, int] | None:
     """(uid, gid) of who called sudo, where we are root through sudo."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() == 0 and uid.isdigit() and gid.isdigit():

@@ -36,6 +36,10 @@ def _times(plan: Plan) -> Any:
     made = table(f"Plan: {plan.workload.name}", "", "value")
     perfect, w = plan.ideal, plan.workload
     made.add_row("ranks", str(len(w.schedule.ranks)))
+    if perfect is None:
+        made.add_row("ideal time", "none: what a program sends is known when it has run")
+        made.add_row("ended after (--deadline)", show_time(plan.deadline_s))
+        return made
     made.add_row("iterations", f"{w.iterations} measured after {w.warmup} to warm up")
     made.add_row("payload sent, one iteration", show_size(w.schedule.bytes_sent))
     made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
@@ -71,7 +75,7 @@ def _jobs(plan: Plan) -> list[Any]:
 
 def _parts(plan: Plan) -> list[Any]:
     """Where the time of an ideal iteration goes, for a single workload that computes."""
-    if plan.workload.jobs:
+    if plan.workload.jobs or plan.program:
         return []
     simulated, target = plan.ideal.simulated, plan.workload.target
     return planned(ideal_breakdown(plan.workload.schedule, simulated), simulated.completion_s,

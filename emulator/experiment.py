@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +18,14 @@ import yaml
 
 from emulator.errors import BadInput, nearest
 from emulator.job_entry import JobEntry, with_workload_files
+from emulator.programs.spec import with_files
+from emulator.programs.spec import words as program_words
 from traffic.importers.strict_yaml import Loader
 from traffic.importers.text import read_lines
 
 MAX_RUNS = 1000
-JOBS = "jobs"
-"""The workload of an experiment that lists several jobs."""
+JOBS, PROGRAM = "jobs", "program"
+"""The workload of an experiment that lists several jobs, or runs a real program."""
 
 
 def _text(value: Any) -> str:
@@ -51,6 +54,9 @@ Scaling = Annotated[float, pydantic.BeforeValidator(_number), pydantic.Field(ge=
 Auto = Annotated[Scaling | Literal["auto"], pydantic.Field(union_mode="left_to_right")]
 Table = Annotated[str | dict[str, Any], pydantic.BeforeValidator(_table)]
 
+Words = Annotated[tuple[str, ...], pydantic.BeforeValidator(program_words), pydantic.WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
+
 
 class Experiment(pydantic.BaseModel):
     """One run. Values keep their units as text ('10mbit'); `plan.resolve` gives them meaning."""
@@ -61,6 +67,8 @@ class Experiment(pydantic.BaseModel):
     switch: Text = pydantic.Field("auto", description="auto, ovs or bpf")
     routing: Text = pydantic.Field("ecmp", description="how switches choose among paths, see below")
     workload: Text = pydantic.Field("training", description="SPEC, or a file")
+    run: Words = pydantic.Field(
+        (), description="KIND COMMAND…: a real program on every host instead of a workload, see below")
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
@@ -96,13 +104,18 @@ class Experiment(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _one_or_several(cls, values: Any) -> Any:
-        """With jobs there is no workload besides; it reads JOBS in what is written down."""
-        if not isinstance(values, dict) or not values.get("jobs"):
+    def _one_of_three(cls, values: Any) -> Any:
+        """With jobs or a program there is no workload besides; it reads JOBS or PROGRAM in what is written down."""
+        if not isinstance(values, dict):
             return values
-        if values.get("workload", JOBS) != JOBS:
-            raise ValueError("and jobs are both given; make the workload one of the jobs")
-        return {**values, "workload": JOBS}
+        given = [(key, word) for key, word in (("jobs", JOBS), ("run", PROGRAM)) if values.get(key)]
+        if len(given) > 1:
+            raise ValueError("jobs and run are both given; leave one of them out")
+        for key, word in given:
+            if values.get("workload", word) != word:
+                raise ValueError(f"workload and {key} are both given; leave one of them out")
+        return {**values, "workload": given[0][1]} if given else values
+
 
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
@@ -142,7 +155,7 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     # of a value that may be of two kinds, pydantic names the kind as well
     name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
     if not first["loc"] and "both given" in first["msg"]:
-        return f"{where}: workload {first['msg'].removeprefix('Value error, ')}."
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
@@ -193,7 +206,20 @@ def read_file(path: str) -> dict[str, Any]:
         if key in matrix:
             matrix[key] = [value if isinstance(value, (dict, bool))
                            else with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
+    if "run" in values:
+        values["run"] = _beside(folder, values["run"])
+    if "run" in matrix:
+        matrix["run"] = [_beside(folder, listed) for listed in matrix["run"]]
     return {**values, "matrix": matrix} if matrix else values
+
+
+def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
+    """The words of a program of which those that name a file beside the experiment file mean that file."""
+    try:
+        listed = program_words(listed)
+    except ValueError as error:
+        raise BadInput(f"{folder}: run {error}.") from None
+    return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
 
 
 def option_name(key: str) -> str:
@@ -259,7 +285,9 @@ def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: s
 
 
 def _shown(value: Any) -> Any:
-    """A value in a label; of a table its names."""
+    """A value in a label: of a table its names, of a program its words with the names of files alone."""
+    if isinstance(value, tuple):
+        return " ".join(os.path.basename(word) if os.path.isfile(word) else word for word in value)
     return "off" if value is False else "+".join(value) if isinstance(value, dict) else value
 
 

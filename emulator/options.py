@@ -15,6 +15,7 @@ from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
+from emulator.programs.spec import KINDS
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
@@ -69,8 +70,13 @@ def _catalogue() -> str:
     for w in WORKLOADS:
         workloads.append((w.example, w.meaning))
         workloads += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in w.parameters]
+    programs = []
+    for kind in KINDS.values():
+        programs.append((kind.name, kind.about))
+        programs += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in kind.parameters]
     return (f"topologies\n{_lines(topologies)}\n\nroutings\n{_lines(routings)}\n\n"
-            f"workloads, by example, each with its parameters\n{_lines(workloads)}")
+            f"workloads, by example, each with its parameters\n{_lines(workloads)}\n\n"
+            f"programs (--run KIND:key=value,… COMMAND), each kind with its parameters\n{_lines(programs)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,6 +108,9 @@ def parser() -> argparse.ArgumentParser:
                            "start=TIME ; after=JOB ; hosts=h1-h4 ; class=NAME ; share=yes'")
     add(what, "only", "JOB")
     add(what, "background", "SPEC")
+    what.add_argument("--run", nargs=argparse.REMAINDER, metavar="KIND COMMAND",
+                      help="a real program on every host instead of a workload: all words that follow; KIND is "
+                           f"{', '.join(KINDS)}, see below")
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
@@ -148,8 +157,10 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     invocation = {key: given.pop(key, default) for key, default in
                   (("out", ""), ("force", False), ("dry_run", False), ("cli", False), ("quiet", False))}
     file = given.pop("experiment", None)
-    if file is None and not {"topology", "workload", "jobs"} & set(given):
+    if file is None and not {"topology", "workload", "jobs", "run"} & set(given):
         file = default_file
+    if given.get("run") == []:
+        raise BadInput("--run names no program; write: --run each COMMAND….")
     if "pcap" in given:
         given["pcap"] = tuple(name.strip() for name in given["pcap"].split(","))
     if "jobs" in given:
@@ -174,7 +185,9 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
 def _joined(argv: list[str]) -> list[str]:
     """'--rate -5mbit' as '--rate=-5mbit': argparse would take a negative value for an option."""
     joined: list[str] = []
-    for word in argv:
+    for place, word in enumerate(argv):
+        if word == "--run":  # what follows is a program's
+            return joined + argv[place:]
         if joined and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", joined[-1]):
             joined[-1] += f"={word}"
         else:

@@ -10,6 +10,7 @@ from emulator.events.record import EventsRecord
 from emulator.fabric.pcap import Captured
 from emulator.fabric.spec import Port
 from emulator.memory import Memory
+from emulator.programs.records import ProgramResult
 from emulator.telemetry.counters import Snapshot
 from emulator.telemetry.packets import PacketRecord
 from emulator.telemetry.series import Recording
@@ -40,7 +41,8 @@ class Outcome:
     no queue is. scheduling: the controller's books on what it moved, before and after; None where it moves
     nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
     a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
-    switch port -> packets of its link lost to bit errors. error: why the run broke off, as (exit status, sentence).
+    switch port -> packets of its link lost to bit errors. program: how a real program's ranks ended.
+    error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None
@@ -66,6 +68,7 @@ class Outcome:
     scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
     captures: tuple[Captured, ...] = ()
     events: EventsRecord | None = None
+    program: ProgramResult | None = None
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""

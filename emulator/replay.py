@@ -36,6 +36,8 @@ LEAST_TICK_S, TICK_FRAMES, MOST_TICK_S = 0.002, 3, 0.01
 class Replay:
     """The workload of a session over its fabric, measured; what is seen goes into the session's outcome."""
 
+    PREPARING = "connecting ranks"
+
     def __init__(self, session: Session, fabric: Fabric) -> None:
         self.session, self.fabric = session, fabric
         self.plan, self.progress = session.plan, session.progress
@@ -43,7 +45,7 @@ class Replay:
     def run(self) -> None:
         """Replay the workload while everything is measured."""
         plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
-        progress.stage("connecting ranks")
+        progress.stage(self.PREPARING)
         engine = self._engine()
         conductor: Conductor | None = None
         try:
@@ -69,7 +71,7 @@ class Replay:
                 self.session.update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
             seen = self.session.outcome.engine
             if self.session.outcome.interrupted or seen.stuck or seen.background_open:
-                engine.transport.close()  # what its buffers still hold would go on for many seconds
+                engine.close()  # what its buffers still hold would go on for many seconds
             progress.stage("reading counters and queues")
             _wait_until_quiet(fabric)
             after = take_snapshot(fabric.ports, fabric.hosts)
@@ -92,7 +94,7 @@ class Replay:
                 scheduling=(books.scheduling, books_after.scheduling) if books.scheduling else None)
             progress.done()
         finally:
-            engine.transport.close()
+            engine.close()
             if conductor:
                 conductor.close()
 
@@ -134,12 +136,12 @@ class Replay:
 
     def _paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
         """The nodes that the data of each connection crosses, asked of the switches."""
-        return {key: self._nodes(key.src, key.dst, engine.transport.ports(number))
+        return {key: self._nodes(key.src, key.dst, engine.ports(number))
                 for number, key in enumerate(engine.keys)}
 
     def _return_paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
         """The nodes that the acknowledgements of each connection cross."""
-        return {key: self._nodes(key.dst, key.src, engine.transport.ports(number)[::-1])
+        return {key: self._nodes(key.dst, key.src, engine.ports(number)[::-1])
                 for number, key in enumerate(engine.keys)}
 
     def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:

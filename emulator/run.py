@@ -29,7 +29,9 @@ from emulator.experiment import dump
 from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
-from emulator.plan import SWITCHES, Plan, resolve
+from emulator.plan import Plan
+from emulator.resolve import SWITCHES, resolve
+from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox_mounts import check_kept
 from emulator.telemetry.series_io import write_links, write_queues
 from emulator.traffic_files import write_traffic
@@ -193,6 +195,8 @@ def _require(plans: list[Plan]) -> None:
         machine.require_real_time()
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
+    if any(plan.program and plan.program.kind == "mpi" for plan in plans):
+        require_mpi()
     machine.require_qdiscs(["htb", "bfifo"])
     machine.require_open_files(max(map(_open_files, plans)))
 
@@ -232,7 +236,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path], pass_fds=[memory],
+                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory],
                 interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
@@ -281,6 +285,7 @@ def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:
     folder.write("log.txt", outcome.log)
     for captured in outcome.captures:
         folder.adopt(captured.file.name)
+    folder.adopt_ranks()
 
 
 def _status(outcome: Outcome, judged: int) -> int:

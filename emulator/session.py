@@ -29,6 +29,7 @@ from emulator.fabric.gate import Probe, prove
 from emulator.fabric.switches import Switches
 from emulator.outcome import Outcome, Setup
 from emulator.plan import Plan
+from emulator.programs.replay import ProgramReplay
 from emulator.progress import Progress
 from emulator.replay import Replay, captures
 from emulator.report.setup import line as setup_line
@@ -149,7 +150,15 @@ def _text(path: Path) -> str:
 
 def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
     """Everything from building to reading; errors become part of the outcome. Captures go to `folder`."""
-    return _guarded(Session(plan, progress, folder), lambda session, fabric: Replay(session, fabric).run())
+    return _guarded(Session(plan, progress, folder), _work)
+
+
+def _work(session: Session, fabric: Fabric) -> None:
+    """The plan's program or, where it has none, the replay of its workload."""
+    if session.plan.program:
+        ProgramReplay(session, fabric).run()
+    else:
+        Replay(session, fabric).run()
 
 
 def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:

@@ -9,7 +9,8 @@ from emulator.errors import BadInput
 from emulator.experiment import make
 from emulator.fabric.spec import Port
 from emulator.outcome import Outcome, Setup
-from emulator.plan import Plan, resolve
+from emulator.plan import Plan
+from emulator.resolve import resolve
 from emulator.telemetry.counters import Backlog, QueueCounters, Snapshot
 from emulator.telemetry.cpu import CoreSeries
 from emulator.telemetry.links import LinkCounters

@@ -10,7 +10,7 @@ from emulator.breakdown import breakdowns
 from emulator.fidelity import judge
 from emulator.ideal_parts import ideal_breakdown
 from emulator.observe import observe
-from emulator.plan import resolve
+from emulator.resolve import resolve
 from emulator.report.tables import short_labels
 from emulator.results import summarise
 from tests.commands import measure, rows

@@ -11,7 +11,8 @@ from emulator.capacity import BUSY_LIMIT
 from emulator.errors import BadInput
 from emulator.dryrun import describe, headline
 from emulator.experiment import dump, make, read_file
-from emulator.plan import LEAST_DEADLINE_S, resolve
+from emulator.link_options import LEAST_DEADLINE_S
+from emulator.resolve import resolve
 from emulator.report import show
 from tests.outcomes import plan, refusal
 from topologies.graph import interface

@@ -151,7 +151,7 @@ def test_the_target_is_projected_from_the_emulation() -> None:
 
 
 def test_a_flow_is_plain() -> None:
-    assert all(kind in ("int", "bool", "str", "float") for kind in Flow.__annotations__.values())
+    assert all(kind in ("int", "bool", "str", "float", "float | None") for kind in Flow.__annotations__.values())
 
 
 def test_what_was_captured_and_sampled_is_said(ring: Plan) -> None:

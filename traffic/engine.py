@@ -117,6 +117,14 @@ class Engine:
             background=background.messages if background else [],
             background_open=background.open if background else ())
 
+    def ports(self, connection: int) -> tuple[int, int]:
+        """Source and destination port of a connection."""
+        return self.transport.ports(connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.transport.close()
+
     def in_flight(self, connection: int) -> list[InFlight]:
         """Messages sent on this connection and not yet read in full, oldest first."""
         return list(self._incoming[connection])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from emulator.netlink import CREATE, EXCLUSIVE, Message, Netlink, attribute, attributes, nest, text, u32
+from emulator.netlink import CREATE, EXCLUSIVE, REPLACE, Message, Netlink, attribute, attributes, nest, text, u32
 
 NEW_LINK, GET_LINK, NEW_ADDRESS, NEW_ROUTE, NEW_NEIGHBOUR = 16, 18, 20, 24, 28
 NEW_QDISC, GET_QDISC, NEW_CLASS, GET_CLASS = 36, 38, 40, 42
@@ -24,6 +24,7 @@ _UNSPEC, _INET = socket.AF_UNSPEC, socket.AF_INET
 _NOPREFIXROUTE = 0x200
 _PERMANENT = 0x80
 _ONLINK, _TABLE_MAIN, _STATIC, _UNIVERSE, _UNICAST = 4, 254, 4, 0, 1
+_METRICS, _QUICKACK, _CC_ALGO = 8, 15, 16
 
 
 def _end(name: str, mtu: int, mac: bytes | None, netns_fd: int | None) -> bytes:
@@ -69,11 +70,23 @@ def route(ifindex: int, prefix: str, length: int, gateway: str, source: str, qui
 
     quickack: TCP acknowledges every segment at once (RTAX_QUICKACK).
     """
+    body = _route_body(ifindex, prefix, length, gateway, source)
+    metrics = nest(_METRICS, u32(_QUICKACK, 1)) if quickack else b""
+    return Message(NEW_ROUTE, body + metrics, CREATE | EXCLUSIVE)
+
+
+def congestion_route(ifindex: int, prefix: str, length: int, gateway: str, source: str, algorithm: str,
+                     quickack: bool = False) -> Message:
+    """The same in place of the one that is there, with a congestion control for its connections (RTAX_CC_ALGO)."""
+    body = _route_body(ifindex, prefix, length, gateway, source)
+    acknowledging = u32(_QUICKACK, 1) if quickack else b""
+    return Message(NEW_ROUTE, body + nest(_METRICS, acknowledging + text(_CC_ALGO, algorithm)), CREATE | REPLACE)
+
+
+def _route_body(ifindex: int, prefix: str, length: int, gateway: str, source: str) -> bytes:
     body = struct.pack("=BBBBBBBBI", _INET, length, 0, 0, _TABLE_MAIN, _STATIC, _UNIVERSE, _UNICAST, _ONLINK)
-    to, out, via, prefer = (attribute(1, socket.inet_aton(prefix)), u32(4, ifindex),
-                            attribute(5, socket.inet_aton(gateway)), attribute(7, socket.inet_aton(source)))
-    metrics = nest(8, u32(15, 1)) if quickack else b""
-    return Message(NEW_ROUTE, body + to + out + via + prefer + metrics, CREATE | EXCLUSIVE)
+    return body + (attribute(1, socket.inet_aton(prefix)) + u32(4, ifindex) +
+                   attribute(5, socket.inet_aton(gateway)) + attribute(7, socket.inet_aton(source)))
 
 
 def neighbour(ifindex: int, ip: str, mac: bytes) -> Message:

@@ -228,15 +228,17 @@ def finished(run: Observations) -> Check:
     """8. Every flow finished. Value: those that did not. Limit: 0."""
     if not run.unfinished:
         return Check("finished", 0, 0, True, "every flow finished")
-    return Check("finished", len(run.unfinished), 0, False,
-                 f"{some(run.unfinished)}: raise --deadline, or see where it is stuck in the log")
+    remedy = "raise --deadline, or see where it is stuck in the log" if run.program_cpu_s is None else \
+        "what it printed is in ranks/ of the bundle"
+    return Check("finished", len(run.unfinished), 0, False, f"{some(run.unfinished)}: {remedy}")
 
 
 def delivered(run: Observations) -> Check:
     """8. Every expected byte of payload arrived, once. Value: bytes received. Limit: bytes expected."""
     received, expected = run.bytes_received, run.bytes_expected
     if not expected:
-        return Check("delivered", received, expected, False, "the workload sends no byte; give it some")
+        return Check("delivered", received, expected, False, "the workload sends no byte; give it some"
+                     if run.program_cpu_s is None else "the program sent no byte of TCP from host to host")
     why = f"{received} of {expected} bytes arrived"
     if received > expected:
         why += f": {received - expected} came twice or from elsewhere"

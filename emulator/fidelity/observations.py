@@ -72,6 +72,8 @@ class Observations:
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
     kept_frames: switch -> frames that only wake a queue (asic/gate.py) which it kept, less those that it sent.
     paths: round trips of long flows; empty where none was measured.
+    program_cpu_s: what the processes of a real program took of this machine's cores, start-up included; None
+        where a workload was replayed.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
     delay: what the relay of --delay did, None where links have no delay.
     pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
@@ -103,6 +105,7 @@ class Observations:
     link_faults: tuple[str, ...] = ()
     dequeue_gap_deviation: tuple[float, float] | None = None
     impossible_windows: int = 0
+    program_cpu_s: float | None = None
     planned: Planned = Planned()
     delay: DelayRecord | None = None
     pauses: PauseRecord | None = None

@@ -14,6 +14,7 @@ from emulator.report.classes import classes, pauses
 from emulator.report.collectives import collectives
 from emulator.report.events import events
 from emulator.report.jobs import background, jobs_table
+from emulator.report.program import program
 from emulator.report.scheduling import scheduling
 from emulator.report.tables import number, percent, seconds, table
 from emulator.results import Flow
@@ -40,15 +41,16 @@ def _work(summary: Summary) -> Table:
     w, f = summary["workload"], summary["flows"]
     made = table(f"Workload: {w['name']}", "", "measured", "ideal", "of ideal")
     what = "completion of an iteration" if len(summary["jobs"]) < 2 else "until the last job ended"
-    made.add_row(what, seconds(w["completion_s"]), show_time(w["ideal_s"]),
-                 percent(w["efficiency"]))
+    if summary["program"] and not summary["program"].get("marks"):
+        what = "completion of the program"
+    made.add_row(what, seconds(w["completion_s"]), seconds(w["ideal_s"]), percent(w["efficiency"]))
     if w["busbw_bps"] is not None:
         made.add_row("algorithm bandwidth", show_rate(w["algbw_bps"]), "", "")
         made.add_row("bus bandwidth", show_rate(w["busbw_bps"]), "", "")
     if w["goodput_bps"]:
         made.add_row("goodput of all hosts (ideal: their links)", show_rate(w["goodput_bps"]),
                      show_rate(w["host_links_bps"]), percent(w["host_links_share"]))
-    if not f["count"]:
+    if f["fct_p50_s"] is None:
         return made
     made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
                  f"slowdown {f['slowdown_p50']:.2f}")
@@ -143,13 +145,15 @@ def _flows(flows: Sequence[Flow]) -> Table | None:
     made.columns[-1].justify = "left"
     for f in measured:
         made.add_row(f"{f.src} to {f.dst}", show_size(f.bytes), show_time(f.start_s), show_time(f.fct_s),
-                     show_time(f.ideal_s), f"{f.slowdown:.2f}", str(f.retransmits), f.path)
+                     seconds(f.ideal_s), number(f.slowdown), str(f.retransmits), f.path)
     return made
 
 
 def result(summary: Summary, flows: Sequence[Flow], out: str) -> Group:
     """The report of one run."""
     parts: list[Any] = [Text(headline(summary)), "", _work(summary)]
+    if summary["program"]:
+        parts += program(summary)
     iterations = _iterations(summary)
     if iterations:
         parts.append(iterations)

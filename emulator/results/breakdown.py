@@ -16,7 +16,7 @@ def broken_down(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
     """Of each measured iteration that computes: `compute_s` by phase, `exposed_s` and `bytes_sent` (payload
     of all ranks) by traffic class, `idle_s`, `bubble` and `ideal_bubble` (null where no pipeline is known).
     """
-    if plan.workload.jobs:  # their iterations are apart
+    if plan.workload.jobs or plan.program:  # their iterations are apart
         return []
     target, sent = plan.workload.target, _bytes_sent(outcome)
     return [{**asdict(each), "bytes_sent": dict(sorted(sent[index].items())),
@@ -26,7 +26,7 @@ def broken_down(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
 
 def ideally_broken_down(plan: Plan) -> dict[str, Any] | None:
     """The same of an iteration on a perfect fabric; null for a workload that computes nothing."""
-    if plan.workload.jobs:
+    if plan.workload.jobs or plan.program:
         return None
     parts = ideal_breakdown(plan.workload.schedule, plan.ideal.simulated)
     return parts and asdict(parts)

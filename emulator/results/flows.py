@@ -23,7 +23,8 @@ class Flow:
     """One delivered message. start_s counts from the replay's start; path is 'h1 e0_0 … h16'. Ranks are
     those of its job.
 
-    src_port, dst_port: TCP ports of its connection, which decide the path under ECMP.
+    Of a real program it is all that one end of a connection sent, from its first sight to its last byte sent,
+    and has no ideal time. src_port, dst_port: TCP ports of its connection, which decide the path under ECMP.
     """
 
     iteration: int
@@ -40,8 +41,8 @@ class Flow:
     bytes: int
     start_s: float
     fct_s: float
-    ideal_s: float
-    slowdown: float
+    ideal_s: float | None
+    slowdown: float | None
     retransmits: int
     path: str
     traffic_class: str
@@ -80,14 +81,14 @@ def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[F
             crossed = _crossed(path, links) or shortest.first_links(hosts[key.src], hosts[key.dst])
             ideal[key, message.size_bytes] = (without_delay.ideal_fct_s(crossed, message.size_bytes)
                                               + connection[key].info.min_rtt_s)
-        alone = ideal[key, message.size_bytes]
+        alone = ideal[key, message.size_bytes] if plan.program is None else None
         fct, (first, warmup, job) = message.acked_s - message.start_s, owner[key.src]
         listed.append(Flow(
             message.iteration, message.iteration >= warmup, hosts[key.src], hosts[key.dst],
             key.src - first, key.dst - first, key.channel, connection[key].src_port, connection[key].dst_port,
             message.phase, message.step, message.size_bytes,
-            message.start_s - outcome.started_s, fct, alone, fct / alone, message.retransmits, " ".join(path),
-            message.traffic_class, job))
+            message.start_s - outcome.started_s, fct, alone, fct / alone if alone else None, message.retransmits,
+            " ".join(path), message.traffic_class, job))
     return listed
 
 
@@ -101,8 +102,8 @@ def _crossed(path: Sequence[str], links: Mapping[frozenset[str], Link]) -> list[
 
 def statistics(listed: Sequence[Flow]) -> dict[str, Any]:
     measured = [flow for flow in listed if flow.measured]
-    if not measured:
-        return {"count": 0, **dict.fromkeys(("fct_mean_s", "fct_p50_s", "fct_p99_s", "fct_max_s",
+    if not measured or any(flow.slowdown is None for flow in measured):
+        return {"count": len(measured), **dict.fromkeys(("fct_mean_s", "fct_p50_s", "fct_p99_s", "fct_max_s",
                                              "slowdown_p50", "slowdown_p99"))}
     fct = numpy.array([flow.fct_s for flow in measured])
     slowdown = numpy.array([flow.slowdown for flow in measured])

@@ -20,7 +20,10 @@ EXPECTED_SEEDS = 100
 
 
 def jobs(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
-    """Rows in the order of the jobs; of one that did not run, or not to its end, times are null."""
+    """Rows in the order of the jobs; of one that did not run, or not to its end, times are null.
+    A real program is none."""
+    if plan.program:
+        return []
     return [_row(plan, outcome, number, job) for number, job in enumerate(plan.workload.parts)]
 
 

@@ -15,6 +15,7 @@ from emulator.results.events import events
 from emulator.results.flows import Flow, background_flows, statistics
 from emulator.results.jobs import jobs
 from emulator.results.network import measured
+from emulator.results.program import program
 from emulator.results.routing import scheduled
 from emulator.results.workload import projected, workload
 
@@ -27,10 +28,10 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
     return {
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
         "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
-        "workload": workload(plan, outcome), "jobs": jobs(plan, outcome), "flows": statistics(listed),
-        "background": background(plan, outcome, beside), **measured(plan, outcome), "routing": scheduled(outcome),
-        "classes": classes(plan, outcome, [*listed, *beside]), "events": events(outcome),
-        "projected": projected(plan, outcome),
+        "workload": workload(plan, outcome), "jobs": jobs(plan, outcome), "program": program(plan, outcome),
+        "flows": statistics(listed), "background": background(plan, outcome, beside), **measured(plan, outcome),
+        "routing": scheduled(outcome), "classes": classes(plan, outcome, [*listed, *beside]),
+        "events": events(outcome), "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
         "interrupted": outcome.interrupted, "sampling": _sampling(outcome),
         "captures": [{"port": c.port, "file": c.file.name, "packets": c.packets, "dropped_packets": c.dropped,
@@ -47,7 +48,8 @@ def _sampling(outcome: Outcome) -> dict[str, Any] | None:
 
 def _notes(plan: Plan, outcome: Outcome) -> list[str]:
     """What a reader should know besides the numbers: of the input, and of the run."""
-    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else [])]
+    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else []),
+            *(outcome.program.notes if outcome.program else ())]
 
 
 def _experiment(plan: Plan) -> dict[str, Any]:

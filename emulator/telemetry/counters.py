@@ -68,7 +68,7 @@ def take_snapshot(ports: Sequence[Port], hosts: Sequence[HostSite]) -> Snapshot:
     with open("/proc/net/softnet_stat") as table:
         backlog = parse_softnet(table.read())
     return Snapshot(time_s, _links(ports), _queues(ports),
-                    {host.name: _sockets(host.netns) for host in hosts}, backlog)
+                    {host.name: protocol_counters(host.netns) for host in hosts}, backlog)
 
 
 def difference(before: Snapshot, after: Snapshot) -> Snapshot:
@@ -135,7 +135,7 @@ def _queues(ports: Sequence[Port]) -> dict[str, QueueCounters]:
     return {port.name: QueueCounters(*column) for port, column in zip(ports, columns)}
 
 
-def _sockets(netns: str) -> dict[str, int]:
+def protocol_counters(netns: str) -> dict[str, int]:
     """All counters of the IP, TCP and UDP stack of a namespace."""
     counters: dict[str, int] = {}
     with inside(netns):

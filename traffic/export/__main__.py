@@ -13,7 +13,8 @@ from typing import NoReturn
 from emulator import options
 from emulator.errors import BadInput, EmulatorError
 from emulator.experiment import Experiment
-from emulator.plan import Plan, resolve
+from emulator.plan import Plan
+from emulator.resolve import resolve
 from emulator.units import parse_rate, parse_time
 from topologies.htsim_topo import read_topo
 from traffic.export.cm import cm_text

@@ -35,7 +35,7 @@ def llm(spec: Spec, setting: Setting) -> Workload:
     job = _job(v, setting)
     layout = Layout(1 if job.nvlink else job.tp, job.dp, job.pp, job.ep, v["order"])
     _check_ranks(job, layout, v["ranks"], setting)
-    placement = place(v["placement"], layout.ranks, setting.hosts, setting.seed)
+    placement = place(v["placement"], layout.ranks, setting.graph.hosts, setting.seed)
     dilation = _dilation(setting)
     if v["allreduce"] == "hierarchical" and (job.zero or job.compression):
         raise BadInput(f"{WHAT}: allreduce=hierarchical sums whole gradients; it needs zero=0 and "

@@ -1,0 +1,67 @@
+"""Rates, sizes and times of links as options give them, each against the wire that it is for."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from emulator.errors import BadInput
+from emulator.experiment import Experiment
+from emulator.fabric.spec import ETHERNET_BYTES
+from emulator.units import RATES, parse_rate, parse_size, parse_time
+from traffic.wire import Wire
+
+DEFAULT_BUFFER_FRAMES = 100
+LEAST_DEADLINE_S = 60.0
+DEADLINE_FACTOR = 10.0
+
+
+def rate_bps(text: str, largest: Callable[[], float]) -> float:
+    """The wire of a host link: as given, or the largest that this machine is expected to keep up with."""
+    if text == "auto":
+        return largest()
+    given_bps = parse_rate(text, "--rate")
+    if given_bps < 1000:
+        raise BadInput(f'--rate "{text}" is less than 1 kbit; a packet would take minutes.')
+    if given_bps > 100 * RATES["gbit"]:
+        raise BadInput(f'--rate "{text}" is more than any kernel forwards; emulate a slower wire with --dilation K.')
+    return given_bps
+
+
+def buffer_bytes(text: str, wire: Wire) -> int:
+    """The queue limit: bytes as given, a time at the host link's rate, or 100 frames."""
+    if text == "auto":
+        return DEFAULT_BUFFER_FRAMES * wire.frame_bytes
+    try:
+        size = parse_size(text, "--buffer")
+    except BadInput as not_a_size:
+        try:
+            size = math.floor(parse_time(text, "--buffer") * wire.rate_bps / 8)
+        except BadInput:
+            raise not_a_size from None
+    if size < wire.frame_bytes:
+        raise BadInput(f'--buffer "{text}" is {size} bytes and holds not even one frame of {wire.frame_bytes} '
+                       f"bytes (MTU {wire.mtu} + {ETHERNET_BYTES}).")
+    if size > 2**31:
+        raise BadInput(f'--buffer "{text}" is more than 2 GiB a port.')
+    return size
+
+
+def ecn_bytes(experiment: Experiment, wire: Wire, switch: str) -> int | None:
+    """The marking threshold K; None for no marking."""
+    if experiment.ecn == "off":
+        return None
+    if switch != "bpf":
+        raise BadInput(f'--ecn "{experiment.ecn}" needs --switch bpf; Open vSwitch marks nothing.')
+    size = parse_size(experiment.ecn, "--ecn")
+    if size < wire.frame_bytes:
+        raise BadInput(f'--ecn "{experiment.ecn}" is less than one frame of {wire.frame_bytes} bytes.')
+    return size
+
+
+def deadline_s(text: str, ideal_s: float) -> float:
+    if text == "auto":
+        return max(LEAST_DEADLINE_S, DEADLINE_FACTOR * ideal_s)
+    given_s = parse_time(text, "--deadline")
+    if given_s <= 0:
+        raise BadInput(f'--deadline "{text}" must be more than zero.')
+    return given_s
