@@ -36,7 +36,8 @@ def parse_classes(value: str | Mapping[str, Any]) -> ClassTable | None:
     if text.endswith((".yaml", ".yml")):
         return _table(_read(text))
     if "=" not in text:
-        raise BadInput(f'--classes "{text}" is none of off, default, FILE.yaml and NAME=weight:N,NAME=strict,….')
+        raise BadInput(f'--classes "{text}" is none of off, default, FILE.yaml and '
+                       "NAME=weight:N,NAME=strict,….")
     return _table(_rows(text))
 
 
@@ -44,7 +45,8 @@ def _read(path: str) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load("\n".join(read_lines(path, "a table of classes")))
     except (yaml.YAMLError, RecursionError) as error:
-        raise BadInput(f"{path}: not valid YAML: {getattr(error, 'problem', 'its lists are too deep')}.") from None
+        reason = getattr(error, "problem", "its lists are too deep")
+        raise BadInput(f"{path}: not valid YAML: {reason}.") from None
     if isinstance(found, Mapping) and set(found) == {"classes"}:
         found = found["classes"]
     if not isinstance(found, Mapping):
@@ -103,8 +105,8 @@ def _free_dscps(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 def _class(name: str, row: Mapping[str, Any], dscp: int) -> ServiceClass:
     strict = _flag(name, "strict", row.get("strict", False))
     if strict and "weight" in row:
-        raise BadInput(f'class "{name}" is both strict and of weight {row["weight"]}; a strict class is served '
-                       "before all weights, so give one of the two.")
+        raise BadInput(f'class "{name}" is both strict and of weight {row["weight"]}; a strict class is '
+                       "served before all weights, so give one of the two.")
     weight = None if strict else _whole(name, "weight", row.get("weight", 1))
     ecn = row.get("ecn")
     return ServiceClass(
@@ -147,7 +149,8 @@ def _share(name: str, value: Any) -> float | None:
     except ValueError:
         share = -1.0
     if isinstance(value, bool) or not 0 < share <= 1:
-        raise BadInput(f'class "{name}": buffer={value} is not a part of the port\'s buffer, such as 0.25 or 25%.')
+        raise BadInput(f'class "{name}": buffer={value} is not a part of the port\'s buffer, such as 0.25 '
+                       "or 25%.")
     return share
 
 

@@ -72,7 +72,7 @@ class ClassTable:
         return self.classes[self.number(name)].dscp
 
     def with_weight(self, name: str, weight: int) -> ClassTable:
-        """The table after one class got another weight; BadInput for a class that has none or is not there."""
+        """The table after one class got another weight; BadInput where it has none or is not there."""
         found = [each for each in self.classes if each.name == name]
         if not found:
             raise BadInput(f'there is no class "{name}"; there are {", ".join(self.names)}.')
@@ -98,11 +98,12 @@ class ClassTable:
         for each, share in zip(self.classes, self.shares()):
             limit, mark = int(share * port_limit_bytes), each.ecn_bytes or ecn_bytes
             if limit < frame_bytes:
-                raise BadInput(f'class "{each.name}" gets {limit} bytes of the buffer of {port_limit_bytes}, which '
-                               f"hold no frame of {frame_bytes}; give it a larger share, or ports a larger --buffer.")
+                raise BadInput(f'class "{each.name}" gets {limit} bytes of the buffer of {port_limit_bytes}, '
+                               f"which hold no frame of {frame_bytes}; give it a larger share, or ports a "
+                               "larger --buffer.")
             if mark is not None and not frame_bytes <= mark < limit:
-                raise BadInput(f'class "{each.name}" marks above {mark} bytes, which must lie between one frame of '
-                               f"{frame_bytes} and the {limit} bytes that its queue holds.")
+                raise BadInput(f'class "{each.name}" marks above {mark} bytes, which must lie between one frame '
+                               f"of {frame_bytes} and the {limit} bytes that its queue holds.")
             queues.append(TrafficClass(each.weight or 1, each.strict, limit, mark))
         unused = TrafficClass(limit_bytes=frame_bytes)
         queues += [unused] * (MAX_CLASSES - len(queues))
@@ -110,23 +111,25 @@ class ClassTable:
         return Queueing(tuple(queues), tuple(of_dscp.get(dscp, self.rest) for dscp in range(DSCPS)),
                         pausable=any(each.lossless for each in self.classes))
 
-    def pause_thresholds(self, graph: Graph, rate_bps: float, port_limit_bytes: int,
-                         frame_bytes: int) -> dict[int, list[Thresholds]]:
-        """Lossless class -> its thresholds on each switch; BadInput where its queues have no room for pauses."""
+    def pause_thresholds(self, graph: Graph, rate_bps: float, port_limit_bytes: int, frame_bytes: int,
+                         delay_s: float) -> dict[int, list[Thresholds]]:
+        """Lossless class -> its thresholds on each switch; BadInput where queues have no room for pauses."""
         ports = {switch.name: len(graph.neighbours[switch.name]) for switch in graph.switches}
         most = max(ports.values())
         if any(each.lossless for each in self.classes) and most >= INGRESS_PORTS:
-            raise BadInput(f"a lossless class needs switches of fewer than {INGRESS_PORTS} ports, not {most}.")
+            raise BadInput(f"a lossless class needs switches of fewer than {INGRESS_PORTS} ports; here they have "
+                           f"up to {most}.")
         fastest_bps = rate_bps * max(link.speed for link in graph.links)
-        return {number: [thresholds(each.name, name, int(share * port_limit_bytes), count, fastest_bps, frame_bytes)
-                         for name, count in ports.items()]
+        return {number: [thresholds(each.name, name, int(share * port_limit_bytes), count, fastest_bps,
+                                    frame_bytes, delay_s) for name, count in ports.items()]
                 for number, (each, share) in enumerate(zip(self.classes, self.shares())) if each.lossless}
 
     def as_mapping(self) -> dict[str, dict[str, Any]]:
         """The table as an experiment file has it; reading it gives this table again."""
         rows = {}
         for each in self.classes:
-            row: dict[str, Any] = {"dscp": each.dscp, **({"strict": True} if each.strict else {"weight": each.weight})}
+            row: dict[str, Any] = {"dscp": each.dscp}
+            row |= {"strict": True} if each.strict else {"weight": each.weight}
             if each.buffer_share is not None:
                 row["buffer"] = each.buffer_share
             if each.ecn_bytes is not None:
@@ -157,8 +160,8 @@ def checked(classes: tuple[ServiceClass, ...]) -> ClassTable:
     by_dscp: dict[int, str] = {}
     for each in classes:
         if each.dscp in by_dscp:
-            raise BadInput(f'classes: "{by_dscp[each.dscp]}" and "{each.name}" both have DSCP {each.dscp}; a packet '
-                           "could not tell which it is.")
+            raise BadInput(f'classes: "{by_dscp[each.dscp]}" and "{each.name}" both have DSCP {each.dscp}; '
+                           "a packet could not tell which it is.")
         by_dscp[each.dscp] = each.name
     if 0 not in by_dscp:
         if BEST_EFFORT in by_dscp.values():

@@ -29,7 +29,7 @@ def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
     return Group(first, "", _times(plan), *scale(plan.workload.target), *_jobs(plan), *_parts(plan), _tiers(plan),
-                 *_expected(plan), *(f"Note: {note}" for note in plan.workload.notes),
+                 *_expected(plan), *_classes(plan), *(f"Note: {note}" for note in plan.workload.notes),
                  _capacity(plan))
 
 
@@ -99,6 +99,18 @@ def _expected(plan: Plan) -> list[Any]:
     for name, spread in (("throughput while all flows run", plan.expected.throughput),
                          ("efficiency (the slowest flow of each step)", plan.expected.efficiency)):
         made.add_row(name, *(percent(v) for v in (spread.mean, spread.sd, spread.p5, spread.p95)))
+    return [made]
+
+
+def _classes(plan: Plan) -> list[Any]:
+    """The table of classes, and what each has of a port's buffer."""
+    if plan.classes is None:
+        return []
+    made = table("Classes of service", "class", "DSCP", "service", "buffer", "marks above", "lossless")
+    for each, queue in zip(plan.classes.classes, plan.queueing.classes):
+        made.add_row(each.name, str(each.dscp), each.service, show_size(queue.limit_bytes),
+                     "-" if queue.mark_bytes is None else show_size(queue.mark_bytes),
+                     "yes" if each.lossless else "no")
     return [made]
 
 

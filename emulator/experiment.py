@@ -77,8 +77,9 @@ class Experiment(pydantic.BaseModel):
     delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
     loss: Text = pydantic.Field("0", description="bit error rate of each link: 1e-7 loses 0.12 % of full "
                                                  "frames of 1514 bytes (bpf switch)")
-    classes: Table = pydantic.Field("off", description="classes of service (bpf switch): off, default, FILE.yaml, or "
-                                    "NAME=weight:N,NAME=strict,…; in a file also a mapping, see docs/classes.md")
+    classes: Table = pydantic.Field("off", description="classes of service (bpf switch): off, default, "
+                                    "FILE.yaml, or NAME=weight:N,NAME=strict,…; in a file also a mapping, see "
+                                    "docs/classes.md")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
@@ -203,8 +204,8 @@ def read_file(path: str) -> dict[str, Any]:
         if isinstance(values.get(key), str):
             values[key] = with_file(values[key], lambda name: str(folder / name))
         if key in matrix:
-            matrix[key] = [value if isinstance(value, (dict, bool)) else with_file(str(value), lambda name: str(folder / name))
-                           for value in matrix[key]]
+            matrix[key] = [value if isinstance(value, (dict, bool))
+                           else with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
     if "run" in values:
         values["run"] = _beside(folder, values["run"])
     if "run" in matrix:

@@ -9,6 +9,7 @@ from emulator.fabric.link import shape
 from emulator.fidelity.observations import Observations, PathDelay, Planned
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.telemetry.pauses import PauseRecord
 from topologies.graph import Link, interface
 from traffic.engine import RTT_SAMPLE_S
 from traffic.records import Connection, ConnectionKey
@@ -40,19 +41,22 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
 
 
 def _told_to_drop(outcome: Outcome) -> dict[str, int]:
-    """Packets that each switch lost on order: bit errors of its links; and the frames that only woke a queue,
-    which the switch that sent one never received and the next one kept.
-    """
+    """Packets that each switch lost on order: bit errors of its links."""
     drops: Counter[str] = Counter()
     port = {port.name: port for port in outcome.ports}
     for name, count in outcome.bit_errors.items():
         drops[port[name].node] += count
-    pauses = outcome.packets.pauses if outcome.packets else None
-    for each in pauses.ports if pauses else ():
-        if port[each.port].netns is None:
-            drops[port[each.port].node] -= each.kicks
-        drops[port[port[each.port].peer].node] += each.kicks
     return dict(drops)
+
+
+def _woken(outcome: Outcome, pauses: PauseRecord) -> dict[str, int]:
+    """Frames that only woke a queue: the switch that sent one never received it, and the next one kept it."""
+    port, kept = {port.name: port for port in outcome.ports}, Counter[str]()
+    for each in pauses.ports:
+        if port[each.port].netns is None:
+            kept[port[each.port].node] -= each.kicks
+        kept[port[port[each.port].peer].node] += each.kicks
+    return dict(kept)
 
 
 def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def _lossless(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if record is None or record.pauses is None:
         return {}
     numbers = {number for number, each in enumerate(plan.classes.classes) if each.lossless}
-    return {"pauses": record.pauses, "lossless_drops": sum(
+    return {"pauses": record.pauses, "kept_frames": _woken(outcome, record.pauses), "lossless_drops": sum(
         queue.dropped_packets for queue in record.queues if queue.traffic_class in numbers)}
 
 
@@ -84,10 +88,15 @@ def _unplanned(outcome: Outcome) -> Mapping[str, int]:
 
 
 def _gaps(outcome: Outcome) -> tuple[float, float] | None:
-    """(p90, p99) of the port whose departures deviate most, among those that were backlogged long enough."""
-    changed = outcome.events.interrupted | outcome.events.reshaped if outcome.events else frozenset()
-    ports = [gap for gap in outcome.packets.gaps
-             if gap.gaps >= FEWEST_GAPS and gap.port not in changed] if outcome.packets else []
+    """(p90, p99) of the port whose departures deviate most, among those that were backlogged long enough and
+    neither paused nor changed: the gap that this makes is no fault."""
+    record = outcome.packets
+    if record is None:
+        return None
+    unsteady = {each.port for each in record.pauses.ports} if record.pauses else set()
+    if outcome.events:
+        unsteady |= outcome.events.interrupted | outcome.events.reshaped
+    ports = [gap for gap in record.gaps if gap.gaps >= FEWEST_GAPS and gap.port not in unsteady]
     if not ports:
         return None
     worst = max(ports, key=lambda gap: gap.p90)
@@ -136,7 +145,8 @@ def _class_waits_s(plan: Plan, outcome: Outcome, number: int) -> dict[str, float
 
 
 def _mixed(plan: Plan, keys: Iterable[ConnectionKey]) -> set[int]:
-    """Ranks that send data, and packets of several classes: how long each waits in the host's own port is not known."""
+    """Ranks that send data, and packets of several classes: how long each waits in the host's own port is
+    not known."""
     classes: defaultdict[int, set[int]] = defaultdict(set)
     for key in keys:
         for rank in (key.src, key.dst):

@@ -92,8 +92,9 @@ class Plan:
             with_file(spec, lambda name: str(Path(name).absolute()))))
         return self.experiment.model_copy(update={
             **files, "classes": self.classes.as_mapping() if self.classes else "off", "jobs": jobs,
-            "background": with_absolute_cdf(self.experiment.background), "run": with_files(self.experiment.run, _absolute),
-            "switch": self.switch, "rate": f"{self.wire.rate_bps:.17g}bit", "buffer": f"{self.buffer_bytes}B",
+            "background": with_absolute_cdf(self.experiment.background),
+            "run": with_files(self.experiment.run, _absolute), "switch": self.switch,
+            "rate": f"{self.wire.rate_bps:.17g}bit", "buffer": f"{self.buffer_bytes}B",
             "deadline": f"{self.deadline_s:.17g}s"})
 
     @property

@@ -87,7 +87,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
     service(plan.queueing, wire.frame_bytes)  # refuses shares, thresholds and weights that no port can have
     if classes:
-        classes.pause_thresholds(graph, wire.rate_bps, plan.buffer_bytes, wire.frame_bytes)
+        classes.pause_thresholds(graph, wire.rate_bps, plan.buffer_bytes, wire.frame_bytes, wire.delay_s)
     return plan
 
 

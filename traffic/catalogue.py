@@ -85,7 +85,8 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                   ("bytes", "of each pair", "the busiest host link has 10 s of work"),
                   ("time", "instead of bytes: for how long the busiest host link has work", "10s"),
                   ("flows", "connections per pair that share its bytes", "1"),
-                  ("class", "traffic class of the flows, taken in turn: NAME+NAME… or all (see --classes)", "none"),
+                  ("class", "traffic class of the flows, taken in turn: NAME+NAME… or all (see --classes)",
+                   "none"),
                   ("load", "what each flow offers, as part of a host link, taken in turn: 0.3+1; below 1 in "
                    "messages of a frame", "1"),
                   _REPEAT[0], (*_REPEAT[1][:2], "0")),

@@ -70,8 +70,8 @@ def _paced(program: Program, source: int, destination: int, size_bytes: int, pac
     for step, low in enumerate(range(0, size_bytes, pace.message_bytes)):
         at_s = start_s + step * pace.period_s
         deps = (program.compute(source, at_s, (), PACE, step),) if at_s else ()
-        program.message(source, destination, min(pace.message_bytes, size_bytes - low), deps=deps, channel=channel,
-                        phase=name, step=step)
+        program.message(source, destination, min(pace.message_bytes, size_bytes - low), deps=deps,
+                        channel=channel, phase=name, step=step)
 
 
 def staggered(racks: Sequence[object], pods: Sequence[object], edge_p: float, pod_p: float,

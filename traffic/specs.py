@@ -106,7 +106,8 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         "stride": count(f"{what}: stride", 1), "pair": _pair, "incast": count(f"{what}: incast", 1),
         "random-bijection": _yes, "staggered": _staggered, "bytes": size(f"{what}: bytes", setting),
         "flows": count(f"{what}: flows", 1, 1024), "time": duration(f"{what}: time", setting),
-        "class": traffic_classes(setting), "load": loads}, {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
+        "class": traffic_classes(setting), "load": loads},
+        {"flows": 1, "warmup": 0, "class": ("",), "load": (1.0,)})
     given = [kind for kind in kinds if v[kind] is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"

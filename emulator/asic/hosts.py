@@ -27,7 +27,8 @@ def shape_hosts(fabric: Fabric, queueing: Queueing) -> None:
     try:
         for port in host_ports(fabric):
             with netns.entered(port.netns):
-                send(port_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing), port.name)
+                send(port_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing),
+                     port.name)
                 tc_hook(port.ifindex)
                 tc_attach(port.ifindex, loaded.program("classify"), EGRESS)
     finally:
@@ -48,7 +49,8 @@ def reweigh_hosts(fabric: Fabric, queueing: Queueing) -> None:
     """Give the classes of all hosts' ports the weights of `queueing`."""
     for port in host_ports(fabric):
         with netns.entered(port.netns):
-            send(class_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing), port.name)
+            send(class_messages(port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing),
+                 port.name)
 
 
 def host_ports(fabric: Fabric) -> Sequence[Port]:

@@ -42,7 +42,7 @@ class HostGate:
         self._gate.pause(ifindex, number, self._port["limits"][number], self._port["frame_bytes"])
 
     def resume(self, ifindex: int, number: int) -> bool:
-        """True: it always takes a frame to start the queue again, since nobody here knows whether it holds any."""
+        """True: it always takes a frame to start the queue, since nobody here knows whether it holds any."""
         self._gate.resume(ifindex, number, self._port["limits"][number])
         self._wire.send(KICK)
         return True
@@ -91,7 +91,7 @@ class Watcher:
                 self._resume(place)
 
     def _true_depths(self, depths: np.ndarray) -> None:
-        """The programs' note of a depth may be old where a tracepoint was skipped and nothing comes any more."""
+        """The programs' note of a depth may be old where a tracepoint was skipped and nothing comes now."""
         for place in np.flatnonzero(depths):
             self._chip.observe(self._ifindex[place])
             depths[place] = int(self._chip.queue(self._ifindex[place], self._number)["held_bytes"])

@@ -41,8 +41,8 @@ class Pauser:
         """What happened since `before` was read; the longest pause and the worst lateness are of all time."""
         (pauses, loop), (early, early_loop) = self.read(), before
         rows = [PortPauses(port.name, number, int(now["pauses"] - then["pauses"]),
-                           float(now["paused_ns"] - then["paused_ns"]) * 1e-9, float(now["longest_ns"]) * 1e-9,
-                           int(now["kicks"] - then["kicks"]))
+                           float(now["paused_ns"] - then["paused_ns"]) * 1e-9,
+                           float(now["longest_ns"]) * 1e-9, int(now["kicks"] - then["kicks"]))
                 for port, columns, befores in zip(self._ports, pauses, early)
                 for number, (now, then) in enumerate(zip(columns, befores)) if now["pauses"] > then["pauses"]]
         late = np.cumsum(loop["late"].astype(np.int64) - early_loop["late"].astype(np.int64))
@@ -52,8 +52,10 @@ class Pauser:
     def failure(self) -> str | None:
         """None while it runs, else a sentence with the end of its log."""
         status = self._process.poll()
-        return None if status is None else (f"The process that pauses lossless classes ended with status {status}; "
-                                            f"since then they were not lossless. {_tail(self._log)}")
+        if status is None:
+            return None
+        return (f"The process that pauses lossless classes ended with status {status}; since then they were "
+                f"not lossless. {_tail(self._log)}")
 
     def stop(self) -> None:
         """Resume everything and end it, by force after a few seconds."""

@@ -25,26 +25,29 @@ HYSTERESIS_FRAMES = 2
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Bytes that one ingress port may have in a switch's queues of a class: above xoff its upstream is paused,
-    at xon or below it goes on."""
+    """Bytes that one ingress port may have in a switch's queues of a class: above xoff its upstream is
+    paused, at xon or below it goes on."""
 
     xoff_bytes: int
     xon_bytes: int
 
 
-def thresholds(name: str, switch: str, limit_bytes: int, ports: int, rate_bps: float, frame_bytes: int) -> Thresholds:
-    """Of the class `name` on a switch of `ports` ports, all of which but one may fill one queue of limit_bytes.
+def thresholds(name: str, switch: str, limit_bytes: int, ports: int, rate_bps: float, frame_bytes: int,
+               delay_s: float = 0.0) -> Thresholds:
+    """Of the class `name` on a switch of `ports` ports, all but one of which may fill one queue of limit_bytes.
 
-    rate_bps: of the fastest port. Raises BadInput where the queue has no room for that.
+    rate_bps: of the fastest port. delay_s: of a link; what is under way when its other end is paused still
+    comes. Raises BadInput where the queue has no room for that.
     """
     feeders = max(1, ports - 1)
-    headroom = int(rate_bps * HEADROOM_S / 8) + HEADROOM_FRAMES * frame_bytes
+    headroom = int(rate_bps * (HEADROOM_S + delay_s) / 8) + HEADROOM_FRAMES * frame_bytes
     least = headroom + (HYSTERESIS_FRAMES + 1) * frame_bytes
     xoff = limit_bytes // feeders - headroom
     if limit_bytes // feeders < least:
-        raise BadInput(f'class "{name}" cannot be lossless on {switch}: {feeders} ports can fill one queue, and each '
-                       f"needs {show_size(least)} there, {show_size(feeders * least)} in all, but the class has "
-                       f"{show_size(limit_bytes)}; give it a larger buffer share, or ports a larger --buffer.")
+        raise BadInput(
+            f'class "{name}" cannot be lossless on {switch}: {feeders} ports can fill one queue, and each needs '
+            f"{show_size(least)} there, {show_size(feeders * least)} in all, but the class has "
+            f"{show_size(limit_bytes)}; give it a larger buffer share, or ports a larger --buffer.")
     return Thresholds(xoff, xoff - HYSTERESIS_FRAMES * frame_bytes)
 
 
@@ -55,7 +58,8 @@ class Holdings:
         self._history: deque[tuple[int, np.ndarray]] = deque([(int(arrived.sum()), arrived)])
 
     def held(self, arrived: np.ndarray, depth_bytes: int) -> np.ndarray:
-        """Bytes in the queue by ingress port. arrived[I]: bytes that ever came from each, never less than before.
+        """Bytes in the queue by ingress port. arrived[I]: bytes that ever came from each, never less than
+        before.
 
         What came between two looks is taken to have come evenly mixed.
         """

@@ -19,8 +19,8 @@ from dataclasses import replace
 from emulator.asic.queueing import Queueing, limits
 from emulator.errors import BadInput
 from emulator.fabric import rtnl
-from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_root, leaf, read_class, read_kind,
-                                  shape)
+from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_root, leaf, read_class,
+                                  read_kind, shape)
 from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
 
 _OWN_SHARE = 1000  # a child's own rate is 1/1000 of the port's
@@ -59,7 +59,8 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     return messages
 
 
-def class_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int, queueing: Queueing) -> list[Message]:
+def class_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
+                   queueing: Queueing) -> list[Message]:
     """What gives a port that stands another rate or other weights; its queues stay, with what waits in them."""
     port = shape(rate_bps, mtu, limit_bytes)
     whole = _class(port, port.rate_bytes_per_s, 0)

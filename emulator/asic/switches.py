@@ -110,11 +110,11 @@ class BpfSwitches:
         """(bytes sent, packets dropped) of each class over all switch ports, by the kernel's count now."""
         for ifindex in self.chip.site:
             self.chip.observe(ifindex)
-        queues = [self.chip.queue(ifindex, number) for number in range(self.chip.classes) for ifindex in self.chip.site]
-        ports = len(self.chip.site)
-        return [(sum(int(q["sent_bytes"]) for q in queues[at:at + ports]),
-                 sum(int(q["dropped_packets"]) for q in queues[at:at + ports]))
-                for at in range(0, len(queues), ports)]
+        counts = []
+        for number in range(self.chip.classes):
+            queues = [self.chip.queue(ifindex, number) for ifindex in self.chip.site]
+            counts.append(tuple(sum(int(q[name]) for q in queues) for name in ("sent_bytes", "dropped_packets")))
+        return counts
 
     def record(self) -> Recorder:
         """Start recording every queue, packet by packet."""
@@ -174,7 +174,8 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     made = BpfSwitches(fabric, chip, queueing, agent, routing, classes)
     if queueing.pausable:
         made.watch(start_pauser(fabric, queueing, classes.pause_thresholds(
-            fabric.spec.graph, fabric.spec.rate_bps, fabric.spec.buffer_bytes, frame), argument, run_dir))
+            fabric.spec.graph, fabric.spec.rate_bps, fabric.spec.buffer_bytes, frame, fabric.spec.delay_s),
+            argument, run_dir))
     return made
 
 

@@ -156,7 +156,8 @@ class QueueTelemetry:
     def sent_bytes(self) -> np.ndarray:
         """Bytes that each queue of `keys` has sent since `start`, by the kernel's count now, [Q]."""
         self._observe()
-        return self._chip.queues["sent_bytes"][self._rows].astype(np.int64) - self._queues["sent_bytes"].astype(np.int64)
+        now, before = self._chip.queues["sent_bytes"][self._rows], self._queues["sent_bytes"]
+        return now.astype(np.int64) - before.astype(np.int64)
 
     def drain(self) -> None:
         """Take the depth samples written since the last call; call it several times a second."""

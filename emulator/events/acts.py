@@ -95,7 +95,7 @@ class Acts:
 
     def _rate(self, port: Port, rate_bps: float) -> list[Message]:
         mtu = self.fabric.spec.mtu
-        if self._queueing and port.netns is None:
+        if self._queueing and (port.netns is None or not self.fabric.spec.plain_hosts):
             return class_messages(port.ifindex, rate_bps, port.limit_bytes, mtu, self._queueing)
         made = shaping.shape(rate_bps, mtu, port.limit_bytes)
         return [rtnl.changed_class(port.ifindex, shaping.CLASS, shaping.ROOT, shaping.htb_class(made))]

@@ -25,6 +25,6 @@ def classes_command(switches: Switches | None, line: str) -> str:
         table = switches.classes
     rows = [f"{'class':<14} {'DSCP':>4}  {'service':<10} {'of buffer':>9}  {'sent':>10}  {'drops':>6}"]
     for each, share, (sent_bytes, drops) in zip(table.classes, table.shares(), switches.class_counts()):
-        rows.append(f"{each.name:<14} {each.dscp:>4}  {each.service:<10} {share:>9.1%}  {show_size(sent_bytes):>10}  "
-                    f"{drops:>6}")
+        rows.append(f"{each.name:<14} {each.dscp:>4}  {each.service:<10} {share:>9.1%}  "
+                    f"{show_size(sent_bytes):>10}  {drops:>6}")
     return "\n".join(rows) + "\n"

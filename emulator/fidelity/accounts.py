@@ -85,7 +85,7 @@ def _in_switches(run: Observations) -> Iterator[tuple[int, str]]:
     for switch, packets in entered.items():
         if switch in unknown:
             continue  # its queues lost packets with a link, and nobody counted them one by one
-        gone = left[switch] + run.switch_drops.get(switch, 0)
+        gone = left[switch] + run.switch_drops.get(switch, 0) + run.kept_frames.get(switch, 0)
         if packets > gone:
             yield packets - gone, f"{switch} received {packets} packets and lost {packets - gone} inside"
         elif packets < gone:

@@ -20,42 +20,42 @@ def classes(summary: Summary) -> Table | None:
     where = f" (queues at {block['port']}" if block["port"] else ""
     if block["contended_s"]:
         where += f"; shares of what it sent in the {block['contended_s']:.1f} s in which all of them sent"
-    made = table(f"Classes of service{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share", "fair",
-                 "queue p99", "delay p99", "drops", "marked", "FCT p50", "FCT p99")
+    made = table(f"Classes of service{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share",
+                 "fair", "queue p99", "delay p99", "drops", "marked", "FCT p50", "FCT p99")
     _narrow(made)
     for row in block["by_class"]:
         if row["messages"] or row["queue_p99_bytes"] is not None:
             made.add_row(row["name"], str(row["dscp"]) if block["table"] else "-", _service(row), _rate(row),
                          percent(row["share"]), percent(row["fair_share"]), _size(row["queue_p99_bytes"]),
-                         seconds(row["delay_p99_s"]), _count(row["dropped_packets"]), _count(row["marked_packets"]),
-                         seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
+                         seconds(row["delay_p99_s"]), _count(row["dropped_packets"]),
+                         _count(row["marked_packets"]), seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
     return made
 
 
 def pauses(summary: Summary) -> list[str]:
     """A line for each lossless class."""
     rows = (summary.get("classes") or {}).get("by_class", ())
-    return [f"Lossless {row['name']}: {row['pauses']} pauses, {seconds(row['paused_s'])} over all ports, the longest "
-            f"{seconds(row['longest_pause_s'])}; {row['dropped_packets']} packets dropped" for row in rows
+    return [f"Lossless {row['name']}: {row['pauses']} pauses, {seconds(row['paused_s'])} over all ports, the "
+            f"longest {seconds(row['longest_pause_s'])}; {row['dropped_packets']} packets dropped" for row in rows
             if row["lossless"] and row["pauses"] is not None]
 
 
 def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     """A line for each class of each run, classes together; None where fewer than two runs have any."""
-    found = [(label, row) for label, summary in rows for row in (summary.get("classes") or {}).get("by_class", ())
-             if row["messages"]]
+    found = [(label, row) for label, summary in rows
+             for row in (summary.get("classes") or {}).get("by_class", ()) if row["messages"]]
     if len({label for label, _ in found}) < 2:
         return None
-    made = table("Classes of service, side by side", "class", "run", "weight", "rate", "share", "fair", "queue p99",
-                 "delay p99", "FCT p50", "FCT p99")
+    made = table("Classes of service, side by side", "class", "run", "weight", "rate", "share", "fair",
+                 "queue p99", "delay p99", "FCT p50", "FCT p99")
     made.columns[1].justify = "left"
     _narrow(made)
     for name in dict.fromkeys(row["name"] for _, row in found):
         for label, row in found:
             if row["name"] == name:
-                made.add_row(name, label, _service(row), _rate(row), percent(row["share"]), percent(row["fair_share"]),
-                             _size(row["queue_p99_bytes"]), seconds(row["delay_p99_s"]), seconds(row["fct_p50_s"]),
-                             seconds(row["fct_p99_s"]))
+                made.add_row(name, label, _service(row), _rate(row), percent(row["share"]),
+                             percent(row["fair_share"]), _size(row["queue_p99_bytes"]),
+                             seconds(row["delay_p99_s"]), seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
     return made
 
 

@@ -30,5 +30,5 @@ def class_rows(plan: Plan, outcome: Outcome) -> Iterator[tuple[Any, ...]]:
         deepest = np.zeros(len(moments) + 1)
         np.maximum.at(deepest, np.searchsorted(moments, record.time_s[mine]), record.depth_bytes[mine])
         for row in np.flatnonzero((sent[:, column] > 0) | (deepest[1:-1] > 0)):
-            yield (float(moments[row] - outcome.started_s), float(moments[row + 1] - moments[row]), queue.port,
-                   names[queue.traffic_class], int(sent[row, column]), int(deepest[row + 1]))
+            yield (float(moments[row] - outcome.started_s), float(moments[row + 1] - moments[row]),
+                   queue.port, names[queue.traffic_class], int(sent[row, column]), int(deepest[row + 1]))

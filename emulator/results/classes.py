@@ -52,11 +52,12 @@ def _number(table: ClassTable | None, rows: Sequence[ServiceClass], flow: Flow) 
     return table.number(flow.traffic_class) if table else [row.name for row in rows].index(flow.traffic_class)
 
 
-def _row(number: int, row: ServiceClass, table: ClassTable | None, port: str | None, record: PacketRecord | None,
-         served: Served | None, flows: Sequence[Flow]) -> dict[str, Any]:
+def _row(number: int, row: ServiceClass, table: ClassTable | None, port: str | None,
+         record: PacketRecord | None, served: Served | None, flows: Sequence[Flow]) -> dict[str, Any]:
     measured = [flow for flow in flows if flow.measured]
     sent = sum(flow.bytes for flow in measured)
-    busy_s = max(f.start_s + f.fct_s for f in measured) - min(f.start_s for f in measured) if measured else 0.0
+    first = min((flow.start_s for flow in measured), default=0.0)
+    busy_s = max((flow.start_s + flow.fct_s for flow in measured), default=0.0) - first
     of_class = [q for q in record.queues if not table or q.traffic_class == number] if record else []
     figures = statistics(flows)
     return {
@@ -70,7 +71,8 @@ def _row(number: int, row: ServiceClass, table: ClassTable | None, port: str | N
         "dropped_packets": sum(q.dropped_packets for q in of_class) if table else None,
         "marked_packets": sum(q.marked_packets for q in of_class) if table else None,
         "lossless": row.lossless, **_pauses(record, number),
-        **{key: figures[key] for key in ("fct_p50_s", "fct_p99_s", "fct_max_s", "slowdown_p50", "slowdown_p99")}}
+        **{key: figures[key] for key in ("fct_p50_s", "fct_p99_s", "fct_max_s", "slowdown_p50",
+                                         "slowdown_p99")}}
 
 
 def _queue(queue: QueueRecord | None) -> dict[str, Any]:
@@ -104,7 +106,8 @@ def _busiest(record: PacketRecord) -> str | None:
 
 @dataclass(frozen=True)
 class Served:
-    """Of each class at a port over `seconds`: its part of the bytes, and the part that is fair (None: not there)."""
+    """Of each class at a port over `seconds`: its part of the bytes, and the part that is fair; None for a
+    class that is not there."""
 
     seconds: float
     share: tuple[float | None, ...]

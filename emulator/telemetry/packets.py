@@ -13,8 +13,8 @@ class QueueRecord:
     """One egress queue (a class of a port) over the measured window.
 
     Depths are weighted by time, delays are sojourn times of packets, from arrival to leaving for the
-    wire (NaN where none left). limit_bytes: what it may hold. dropped_packets: tail drops. lost_packets: bit errors. ect_packets could
-    be marked, marked_packets were.
+    wire (NaN where none left). dropped_packets: tail drops. lost_packets: bit errors. ect_packets could
+    be marked, marked_packets were. limit_bytes: what it may hold.
     """
 
     port: str

@@ -1,4 +1,4 @@
-"""How often classes of ports were paused by the switch behind their link, as plain data (priority flow control)."""
+"""How often classes of ports were paused (priority flow control), as plain data."""
 from __future__ import annotations
 
 from dataclasses import dataclass
