@@ -14,7 +14,8 @@ from emulator import __version__
 from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
-from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
+from emulator.experiment import Experiment, make, option_name, read_file, schema
+from emulator.matrix import expand
 from emulator.programs.spec import KINDS
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS

@@ -9,7 +9,8 @@ import pytest
 from emulator import report
 from emulator.crosstable import fill, reference_runs, table_of
 from emulator.errors import BadInput
-from emulator.experiment import expand, read_file
+from emulator.experiment import read_file
+from emulator.matrix import expand
 from emulator.options import parse
 
 FILE = """
