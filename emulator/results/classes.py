@@ -79,9 +79,10 @@ def _queue(queue: QueueRecord | None) -> dict[str, Any]:
     """Depth and waiting time at the busiest port; null where nothing of the class passed there."""
     names = ("delay_p50_s", "delay_p99_s", "delay_max_s")
     if queue is None or not queue.sent_packets:
-        return dict.fromkeys(("queue_p50_bytes", "queue_p99_bytes", "queue_limit_bytes", *names))
+        return dict.fromkeys(("queue_p50_bytes", "queue_p99_bytes", "queue_max_bytes", "queue_limit_bytes",
+                              *names))
     return {"queue_p50_bytes": queue.p50_bytes, "queue_p99_bytes": queue.p99_bytes,
-            "queue_limit_bytes": queue.limit_bytes,
+            "queue_max_bytes": queue.max_bytes, "queue_limit_bytes": queue.limit_bytes,
             **{name: None if math.isnan(value := getattr(queue, name)) else value for name in names}}
 
 
