@@ -129,6 +129,11 @@ def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, pro
     """The plan of a real program: nobody knows what it will send, so there is no ideal time. Its load is
     predicted as that of a permutation of its ranks at full rate; `auto` leaves half of that to its computing.
     """
+    for option, left_out in (("--verify", not experiment.verify), ("--dilation", experiment.dilation == 1),
+                             ("--byte-scale", experiment.byte_scale == 1)):
+        if not left_out:
+            raise BadInput(f"{option} does not apply to --run: a real program sends its own bytes in its own time; "
+                           "leave it out.")
     busiest = stand_in(program)
 
     def rate_bps() -> float:

@@ -21,6 +21,7 @@ class Marks:
     def __init__(self, directory: Path, ranks: int) -> None:
         self._directory = directory
         directory.mkdir(parents=True)
+        directory.chmod(0o755)
         self._files: dict[int, int] = {}
         self.times_s: dict[int, list[float]] = {rank: [] for rank in range(ranks)}
         for rank in range(ranks):

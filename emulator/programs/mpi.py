@@ -55,7 +55,10 @@ def polite(directory: Path) -> Path | None:
     made = directory / "polite.so"
     done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_POLITE)], capture_output=True,
                           text=True, timeout=_COMPILE_S)
-    return made if done.returncode == 0 else None
+    if done.returncode:
+        return None
+    made.chmod(0o755)
+    return made
 
 
 def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Path, preload: Path | None) -> list[str]:

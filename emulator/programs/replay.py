@@ -50,6 +50,7 @@ class ProgramSource:
     def connect(self, deadline_s: float) -> None:
         """Make hosts what programs expect; programs connect themselves."""
         WORK.mkdir(exist_ok=True)
+        WORK.chmod(0o755)  # whatever root's umask is, the user's processes come here
         name_hosts(self._replay.fabric.hosts, WORK)
         use_congestion_control(self._replay.fabric, self._replay.session.congestion_control.name)
 
