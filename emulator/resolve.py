@@ -41,8 +41,9 @@ EXPECTED_SEEDS, SCHEDULED_SEEDS = 100, 10  # annealing takes 20 ms for 16 hosts
 PROGRAM_DEADLINE_S = 600.0
 PROGRAM_SHARE = 0.5
 SWITCHES = ("auto", "ovs", "bpf")
-NOT_WITH_PROGRAMS = {"events": (), "classes": "off", "background": "off", "verify": False}
-"""Options that act on messages of a schedule -> their value where they are not given."""
+NOT_WITH_PROGRAMS = {"event": ((),), "classes": ("off",), "background": ("off",), "verify": (False,),
+                     "dilation": ("auto", 1), "byte-scale": ("auto", 1), "target-rate": ("auto",)}
+"""Options that act on the messages of a schedule -> their values where they are left out."""
 
 
 def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> Plan:
@@ -104,10 +105,11 @@ def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, swi
     predicted as that of a permutation of its ranks at full rate; `auto` leaves half of that to its computing.
     """
     program = resolve_program(experiment.run, graph.hosts, experiment.seed)
-    for option, unset in NOT_WITH_PROGRAMS.items():
-        if getattr(experiment, option) != unset:
-            raise BadInput(f"--{option} works on workloads that are replayed, not on a program that --run starts; "
-                           "leave one of them out.")
+    given = {**experiment.model_dump(by_alias=True), "event": experiment.events}
+    for option, left_out in NOT_WITH_PROGRAMS.items():
+        if given[option] not in left_out:
+            raise BadInput(f"--{option} does not apply to --run: a real program sends its own bytes in its own time; "
+                           "leave it out.")
     busiest, delay_s = stand_in(program), parse_time(experiment.delay, "--delay")
     wire = _wire(experiment, graph, link_options.rate_bps(experiment.rate, lambda: PROGRAM_SHARE * largest_rate_bps(
         busiest, paths, experiment.mtu, switch, datapath, delay_s)))

@@ -34,7 +34,8 @@ def batch(step: int, world: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.sin(x.sum(1, keepdim=True))
 
 
-def train(model: nn.Module, steps: int, world: int, share: slice, after_step=lambda: None) -> list[list[torch.Tensor]]:
+def train(model: nn.Module, steps: int, world: int, share: slice,
+          after_step=lambda: None) -> list[list[torch.Tensor]]:
     """Gradients of every step; plain SGD on `share` of each batch."""
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
     gradients = []
@@ -68,9 +69,11 @@ def main() -> int:
     status = 0
     if rank == 0:
         alone = train(network(asked.width), asked.steps, world, slice(None))
-        worst = max(float((a - b).abs().max()) for mine, other in zip(gradients, alone) for a, b in zip(mine, other))
-        print(f"{sum(p.numel() for p in model.parameters())} parameters, {asked.steps} steps, {world} ranks: gradients "
-              f"differ from those of one process by {worst:.3g} at most")
+        pairs = [pair for mine, other in zip(gradients, alone) for pair in zip(mine, other)]
+        worst = max(float((a - b).abs().max()) for a, b in pairs)
+        count = sum(parameter.numel() for parameter in model.parameters())
+        print(f"{count} parameters, {asked.steps} steps, {world} ranks: gradients differ "
+              f"from those of one process by {worst:.3g} at most")
         status = 0 if worst <= TOLERANCE else 1
         if status:
             print(f"gradients differ by {worst:.3g}, more than {TOLERANCE}", file=sys.stderr)

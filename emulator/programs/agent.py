@@ -1,4 +1,4 @@
-"""What mpirun calls in place of ssh: `agent HOST COMMAND…` has the run start COMMAND on HOST, and waits for it.
+"""What mpirun calls in place of ssh: `agent HOST COMMAND…` has the run start COMMAND on HOST, and waits.
 
 A script that stands alone: it runs as the user, who may not enter a host's namespace, so it hands its
 standard files to the run over a UNIX socket and takes the exit status back. Its first argument, before

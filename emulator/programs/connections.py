@@ -74,7 +74,8 @@ class Ledger:
         elif one.sent_bytes > account.last.sent_bytes:
             account.sent_s = now_s
         # the announcement of the end does not say the congestion control, and an orphan has no more addresses
-        account.last = replace(one, congestion_control=one.congestion_control or account.last.congestion_control)
+        known = one.congestion_control or account.last.congestion_control
+        account.last = replace(one, congestion_control=known)
         if one.unacked_bytes and one.info and now_s - account.sampled_s >= RTT_SAMPLE_S:
             account.sampled_s = now_s
             account.rtts_s.append(one.info.rtt_s)

@@ -1,4 +1,4 @@
-"""Why a program did not end well: sentences about ranks, from how processes ended and how sockets stand. Pure."""
+"""Why a program did not end well: sentences from how processes ended and how sockets stand. Pure."""
 from __future__ import annotations
 
 import signal
@@ -54,7 +54,8 @@ class Situation:
         if ip not in self._rank_at:
             return f"{who} asked for {ip}:{port}, which is no rank's address"
         rank = self._rank_at[ip]
-        return f"rank {rank} on {self.sites[rank].name} did not answer {who} at {ip}:{port}; {self._listens(rank)}"
+        return (f"rank {rank} on {self.sites[rank].name} did not answer {who} at {ip}:{port}; "
+                f"{self._listens(rank)}")
 
     def _refusing(self) -> Iterable[str]:
         """Ranks that refused connections and never had one, where others were refused and never had one."""
@@ -67,7 +68,8 @@ class Situation:
         who = ", ".join(f"{count} connections of {name}" for name, count in refused)
         for rank, site in enumerate(self.sites):
             if in_vain.get(site.name, (0, 0))[1]:
-                yield f"rank {rank} on {site.name} could not be reached: it refused {who}; {self._listens(rank)}"
+                yield (f"rank {rank} on {site.name} could not be reached: it refused {who}; "
+                       f"{self._listens(rank)}")
 
     def _listens(self, rank: int) -> str:
         listening = self.ledger.listening[self.sites[rank].name]
@@ -101,4 +103,5 @@ class Situation:
         if across:
             names = ", ".join(dict.fromkeys(self._peer(account).partition(" (")[0] for account in across))
             return f"nothing is under way on its connections with {names}; it waits or computes"
-        return f"it has no connection with another rank and {self._listens(self.sites.index(site)).removeprefix('it ')}"
+        listens = self._listens(self.sites.index(site)).removeprefix("it ")
+        return f"it has no connection with another rank and {listens}"

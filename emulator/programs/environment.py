@@ -37,7 +37,8 @@ def base(environ: Mapping[str, str], root: str, user: User) -> dict[str, str]:
 def of_host(program: Program, site: HostSite) -> dict[str, str]:
     """What every process on a host needs to find the fabric's interface, whatever its library."""
     names = ",".join([site.interface] * program.connections)
-    return {"GLOO_SOCKET_IFNAME": names, "NCCL_SOCKET_IFNAME": site.interface, "TP_SOCKET_IFNAME": site.interface,
+    return {"GLOO_SOCKET_IFNAME": names, "NCCL_SOCKET_IFNAME": site.interface,
+            "TP_SOCKET_IFNAME": site.interface,
             "NCCL_IB_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1",
             "OMPI_MCA_btl_tcp_if_include": site.interface, "OMPI_MCA_oob_tcp_if_include": site.interface,
             "FABRIC_HOST": site.name, "FABRIC_ADDRESS": site.ip, "FABRIC_INTERFACE": site.interface}
@@ -59,7 +60,8 @@ def of_rank(program: Program, sites: Sequence[HostSite], rank: int) -> dict[str,
 def filled(program: Program, sites: Sequence[HostSite], rank: int) -> list[str]:
     """The command of one rank, its placeholders filled in; braces of other meaning stay as they are."""
     peer = sites[(rank + 1) % len(sites)]
-    values = {"rank": str(rank), "world": str(len(sites)), "host": sites[rank].name, "address": sites[rank].ip,
+    values = {"rank": str(rank), "world": str(len(sites)), "host": sites[rank].name,
+              "address": sites[rank].ip,
               "peer": peer.ip, "master": sites[0].ip, "port": str(program.port),
               "hosts": ",".join(site.ip for site in sites), "interface": sites[rank].interface}
     command = []

@@ -49,7 +49,8 @@ def name_hosts(sites: Sequence[HostSite], directory: Path) -> None:
     # sockets of both families see an IPv4 peer under its mapped address, and ask for its name
     lines = ["127.0.0.1 localhost", *(f"{site.ip} {site.name}" for site in sites),
              *(f"::ffff:{site.ip} {site.name}.mapped" for site in sites)]
-    for there, text in ((HOSTS_FILE, "\n".join(lines) + "\n"), (RESOLVER_FILE, "# no name server on the fabric\n")):
+    for there, text in ((HOSTS_FILE, "\n".join(lines) + "\n"),
+                        (RESOLVER_FILE, "# no name server on the fabric\n")):
         written = directory / there.name
         written.write_text(text)
         written.chmod(0o644)
@@ -65,7 +66,8 @@ def use_congestion_control(fabric: Fabric, algorithm: str) -> None:
     """
     for site in fabric.hosts:
         ifindex = fabric.port[site.interface].ifindex
-        message = congestion_route(ifindex, NETWORK, PREFIX, GATEWAY_IP, site.ip, algorithm, fabric.spec.quickack)
+        message = congestion_route(ifindex, NETWORK, PREFIX, GATEWAY_IP, site.ip, algorithm,
+                                   fabric.spec.quickack)
         with netns.entered(site.netns), Netlink() as netlink:
             try:
                 netlink.batch([message])

@@ -21,6 +21,7 @@ class Marks:
     def __init__(self, directory: Path, ranks: int) -> None:
         self._directory = directory
         directory.mkdir(parents=True)
+        directory.chmod(0o755)
         self._files: dict[int, int] = {}
         self.times_s: dict[int, list[float]] = {rank: [] for rank in range(ranks)}
         for rank in range(ranks):
@@ -54,7 +55,7 @@ class Marks:
 
 
 def boundaries(times_s: Mapping[int, Sequence[float]]) -> list[float]:
-    """When the last of the ranks that mark at all had made its k-th mark, for each mark that all of them made."""
+    """When the last of the ranks that mark had made its k-th mark, for each mark that all of them made."""
     marking = [marks for marks in times_s.values() if marks]
     return [max(kth) for kth in zip(*marking)]
 
@@ -64,4 +65,5 @@ def iterations(times_s: Mapping[int, Sequence[float]], start_s: float, end_s: fl
     at = boundaries(times_s) or [start_s]
     if len(at) == 1:
         at = [*at, end_s]
-    return [Iteration(index, True, begin_s, after_s) for index, (begin_s, after_s) in enumerate(zip(at, at[1:]))]
+    return [Iteration(index, True, begin_s, after_s)
+            for index, (begin_s, after_s) in enumerate(zip(at, at[1:]))]

@@ -26,10 +26,10 @@ _AGENT, _POLITE = Path(__file__).with_name("agent.py"), Path(__file__).with_name
 _MOST_BYTES = 1 << 17
 _VERSION_S = _COMPILE_S = 20.0
 _COMPILERS = ("cc", "gcc", "clang")
-# each rank notes its output, its exit status and its CPU times where we find them; $1 is the directory, $2 what
-# to preload
-_WRAPPER = ('d=$1; p=$2; shift 2; r=$OMPI_COMM_WORLD_RANK; export RANK="$r" WORLD_SIZE="$OMPI_COMM_WORLD_SIZE" '
-            'LOCAL_RANK=0 FABRIC_MARKS="$d/../marks/rank$r"; '
+# each rank notes its output, its exit status and its CPU times where we find them; $1 is the directory,
+# $2 what to preload
+_WRAPPER = ('d=$1; p=$2; shift 2; r=$OMPI_COMM_WORLD_RANK; export RANK="$r" '
+            'WORLD_SIZE="$OMPI_COMM_WORLD_SIZE" LOCAL_RANK=0 FABRIC_MARKS="$d/../marks/rank$r"; '
             'LD_PRELOAD="$p" "$@" >"$d/rank$r.out" 2>"$d/rank$r.err" </dev/null; '
             's=$?; { echo $s; times; } >"$d/rank$r.part"; mv "$d/rank$r.part" "$d/rank$r.status"; exit $s')
 
@@ -39,30 +39,40 @@ def require() -> None:
     if shutil.which("mpirun") is None:
         raise MachineLacks("--run mpi needs Open MPI; install it with: sudo apt-get install openmpi-bin")
     said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=_VERSION_S,
-                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                               "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
     found = re.search(r"\(Open MPI\) (\d+)\.", said.stdout)
     if not found or found[1] != "4":
         first = (said.stdout or said.stderr).strip().partition("\n")[0]
         raise MachineLacks(f'--run mpi works with Open MPI 4, but mpirun here is "{first}"; install it with: '
-                           "sudo apt-get install openmpi-bin, or choose it by: sudo update-alternatives --config mpirun")
+                           "sudo apt-get install openmpi-bin, or choose it by: "
+                           "sudo update-alternatives --config mpirun")
 
 
 def polite(directory: Path) -> Path | None:
-    """A library that lets idle ranks sleep instead of poll (polite.c), made in `directory`; None without a compiler."""
+    """A library that lets idle ranks sleep instead of poll (polite.c), made in `directory`.
+
+    None without a compiler.
+    """
     compiler = next((found for name in _COMPILERS if (found := shutil.which(name))), None)
     if compiler is None:
         return None
     made = directory / "polite.so"
-    done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_POLITE)], capture_output=True,
-                          text=True, timeout=_COMPILE_S)
-    return made if done.returncode == 0 else None
+    done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_POLITE)],
+                          capture_output=True, text=True, timeout=_COMPILE_S)
+    if done.returncode:
+        return None
+    made.chmod(0o755)
+    return made
 
 
-def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Path, preload: Path | None) -> list[str]:
+def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Path,
+            preload: Path | None) -> list[str]:
     """mpirun's argv; `ranks` is where each rank's output and status go."""
     fabric = f"{NETWORK}/{PREFIX}"
     parameters = {
-        "plm": "rsh", "plm_rsh_agent": str(agent), "plm_rsh_no_tree_spawn": "1", "pml": "ob1", "btl": "self,tcp",
+        "plm": "rsh", "plm_rsh_agent": str(agent), "plm_rsh_no_tree_spawn": "1", "pml": "ob1",
+        "btl": "self,tcp",
         "btl_tcp_if_include": fabric, "oob_tcp_if_include": fabric, "btl_tcp_links": str(program.connections),
         "mpi_yield_when_idle": "1", "rmaps_base_oversubscribe": "1"}
     listed = [word for key, value in parameters.items() for word in ("--mca", key, value)]
@@ -84,7 +94,7 @@ class AgentServer:
         self._listener.listen(1024)
         self._listener.setblocking(False)
         self._waiting: list[tuple[socket.socket, Child]] = []
-        self.agent = directory / "agent"  # mpirun splits its agent at blanks, so paths with blanks go into a script
+        self.agent = directory / "agent"  # a script: mpirun splits its agent at blanks
         self.agent.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{_AGENT}" "{where}" "$@"\n')
         self.agent.chmod(0o755)
 
@@ -123,14 +133,17 @@ class AgentServer:
 
 
 def statuses(directory: Path, ranks: int) -> Mapping[int, tuple[int, float]]:
-    """(exit status, as a shell says it, CPU seconds) of the ranks that ended by themselves, in order of their ends."""
+    """(exit status, as a shell says it, CPU seconds) of the ranks that ended by themselves.
+
+    In order of their ends.
+    """
     found = [(path.stat().st_mtime_ns, rank, path.read_text()) for rank in range(ranks)
              if (path := directory / f"rank{rank}.status").exists()]
     return {rank: parse_status(text) for _, rank, text in sorted(found)}
 
 
 def parse_status(text: str) -> tuple[int, float]:
-    """What the wrapper wrote: the status, the shell's own times, its children's ('0m1.25s 0m0.5s', POSIX times)."""
+    """What the wrapper wrote: the status, the shell's own times, its children's ('0m1.25s', POSIX times)."""
     status, *times = text.split()
     spent = (re.fullmatch(r"(\d+)m([\d.]+)s", word) for word in times)
     return int(status), sum(60 * int(one[1]) + float(one[2]) for one in spent if one)

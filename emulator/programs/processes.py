@@ -1,4 +1,4 @@
-"""Processes on hosts: started with the rights of the user behind sudo, reaped with what they cost, ended for good."""
+"""Processes on hosts: started with the rights of who called sudo, reaped with their cost, ended for good."""
 from __future__ import annotations
 
 import os
@@ -35,7 +35,7 @@ class Child:
     ended_by_us: bool = False
 
     def reap(self) -> bool:
-        """True once it has ended; its status and its cost (children that it waited for included) are then known."""
+        """True once it has ended; its status and its cost (with its children that it reaped) are known."""
         if self.status is None:
             pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
             if pid:

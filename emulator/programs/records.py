@@ -27,7 +27,7 @@ class ProgramResult:
 
     user: whose rights it had. cpu_s: of all its processes. connections: TCP connections between hosts of
     the fabric, whether or not they carried data. local_connections: within a host. congestion_controls:
-    name -> sockets that used it, as seen by polling. missed: socket records that the kernel could not deliver.
+    name -> sockets that used it, as seen by polling. missed: ends of sockets that the kernel could not tell.
     """
 
     ranks: tuple[RankEnd, ...]

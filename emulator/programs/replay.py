@@ -50,6 +50,7 @@ class ProgramSource:
     def connect(self, deadline_s: float) -> None:
         """Make hosts what programs expect; programs connect themselves."""
         WORK.mkdir(exist_ok=True)
+        WORK.chmod(0o755)  # whatever root's umask is, the user's processes come here
         name_hosts(self._replay.fabric.hosts, WORK)
         use_congestion_control(self._replay.fabric, self._replay.session.congestion_control.name)
 
@@ -73,7 +74,9 @@ class ProgramSource:
     def window(self) -> tuple[float, float]:
         """When the measured part began and ended: from the first mark to the last, else all of the run."""
         watched, at = self._supervisor.seen, boundaries(self._supervisor.marks.times_s)
-        return (at[0], at[-1] if len(at) > 1 else watched.ended_s) if at else (watched.started_s, watched.ended_s)
+        if not at:
+            return watched.started_s, watched.ended_s
+        return at[0], at[-1] if len(at) > 1 else watched.ended_s
 
     def result(self) -> ProgramResult:
         """All but the traffic."""
@@ -97,7 +100,8 @@ class ProgramSource:
         if not others:
             return tuple(self._supervisor.notes)
         listed = ", ".join(f"{count} with {name}" for name, count in others.items())
-        return (*self._supervisor.notes, f"The program chose another congestion control than {asked} for some of its sockets: {listed}.",)
+        chosen = f"The program chose another congestion control than {asked} for some of its sockets: {listed}."
+        return (*self._supervisor.notes, chosen)
 
     def close(self) -> None:
         self._supervisor.close()

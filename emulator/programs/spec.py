@@ -37,7 +37,8 @@ class Kind:
 _PLACED = (("ranks", "number of processes, one a host", "all hosts"),
            ("placement", "linear: rank r on host r; random: seeded by --seed", "linear"))
 _PORT = ("port", "MASTER_PORT", str(MASTER_PORT))
-_CONNECTIONS = ("connections", "of gloo between two ranks: how often GLOO_SOCKET_IFNAME names the interface", "1")
+_CONNECTIONS = ("connections", "of gloo between two ranks: how often GLOO_SOCKET_IFNAME names the "
+                "interface", "1")
 _ALL = (
     Kind("each", "the command on every rank's host; {rank} {world} {host} {address} {peer} {master} {port} "
                  "{hosts} in its words are filled in", (*_PLACED, _CONNECTIONS, _PORT)),
@@ -76,7 +77,8 @@ class Program:
         """
         there = [Path(word).resolve() for word in self.command if os.path.exists(word)]
         alone = [*map(Path, EMPTY), Path("/")]
-        return tuple(dict.fromkeys(path if path.is_dir() or path.parent in alone else path.parent for path in there))
+        return tuple(dict.fromkeys(path if path.is_dir() or path.parent in alone else path.parent
+                                   for path in there))
 
 
 def words(value: object) -> tuple[str, ...]:
@@ -86,14 +88,14 @@ def words(value: object) -> tuple[str, ...]:
             return tuple(shlex.split(value))
         except ValueError as error:
             raise ValueError(f"cannot be split into words: {error}") from None
-    if isinstance(value, (list, tuple)) and all(isinstance(word, (str, int, float)) and not isinstance(word, bool)
-                                                for word in value):
+    if isinstance(value, (list, tuple)) and all(
+            isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in value):
         return tuple(str(word) for word in value)
     raise ValueError("is neither a line nor a list of words")
 
 
 def with_files(listed: Sequence[str], found: Callable[[str], str | None]) -> tuple[str, ...]:
-    """The words, those after the first that look like a file replaced by found(word) where that is not None."""
+    """The words, those after the first that look like a file as found(word), where that is not None."""
     return tuple(word if not number or not (set("./") & set(word)) else found(word) or word
                  for number, word in enumerate(listed))
 
@@ -106,7 +108,8 @@ def resolve_program(listed: Sequence[str], hosts: Sequence[Host], seed: int) -> 
                        "write --run KIND COMMAND….")
     command = tuple(listed[1:])
     if not command or not command[0]:
-        raise BadInput(f"--run {listed[0]} names no command; write, for instance: --run {spec.name} ./program.")
+        raise BadInput(f"--run {listed[0]} names no command; write, for instance: "
+                       f"--run {spec.name} ./program.")
     if any("\0" in word for word in command):
         raise BadInput("--run: a word of the command holds a zero byte.")
     parsers: Mapping[str, Callable[[str], object]] = {
@@ -118,7 +121,8 @@ def resolve_program(listed: Sequence[str], hosts: Sequence[Host], seed: int) -> 
     if spec.name == "torchrun":
         python = _executable(given.pop("python", sys.executable), "--run torchrun: python")
         if not command[0].startswith("-") and not os.path.isfile(command[0]):
-            raise BadInput(f'--run torchrun: there is no script "{command[0]}"; torchrun takes a Python file.')
+            raise BadInput(f'--run torchrun: there is no script "{command[0]}"; torchrun takes a '
+                           'Python file.')
         return Program(spec.name, command, placement, python=python, **given)
     _executable(command[0], f"--run {spec.name}")
     return Program(spec.name, command, placement, **given)
@@ -136,6 +140,6 @@ def _executable(name: str, what: str) -> str:
     if "{" not in name and shutil.which(name) is None:
         if os.path.isfile(name):
             raise BadInput(f'{what}: "{name}" is not executable; chmod +x it, or name its interpreter first.')
-        where = "there is no such file" if os.sep in name else f"it is not in PATH={os.environ.get('PATH', '')}"
+        where = f"it is not in PATH={os.environ.get('PATH', '')}" if os.sep not in name else "no such file"
         raise BadInput(f'{what}: there is no program "{name}" ({where}).')
     return name

@@ -1,4 +1,4 @@
-"""A program's run from its start to its end: all ranks started, watched, and ended when one fails or time is up."""
+"""A program's run from its start to its end: ranks started, watched, ended when one fails or time is up."""
 from __future__ import annotations
 
 import os
@@ -40,11 +40,12 @@ class Watched:
 
 
 class Supervisor:
-    """Runs `program` on sites[r] for rank r. `output`: where rank0.out, rank0.err, … go; `work`: a directory
-    of the sandbox's own. `report` hears (ranks that run, payload bytes received)."""
+    """Runs `program` on sites[r] for rank r. `output`: where rank0.out, rank0.err, … go; `work`: a
+    directory of the sandbox's own. `report` hears (ranks that run, payload bytes received)."""
 
-    def __init__(self, program: Program, sites: Sequence[HostSite], output: Path, work: Path, deadline_s: float,
-                 base: dict[str, str], processes: Processes, report: Callable[[int, int], None]) -> None:
+    def __init__(self, program: Program, sites: Sequence[HostSite], output: Path, work: Path,
+                 deadline_s: float, base: dict[str, str], processes: Processes,
+                 report: Callable[[int, int], None]) -> None:
         self.program, self.sites, self.output, self.work = program, sites, output, work
         self.deadline_s, self.base, self.processes, self._report = deadline_s, base, processes, report
         self.poll_s = max(POLL_S, POLL_PER_HOST_S * len(sites))
@@ -110,8 +111,8 @@ class Supervisor:
         self._server = mpi.AgentServer(self.work, self._start_on)
         preload = mpi.polite(self.work)
         if preload is None:
-            self.notes.append("No C compiler makes idle MPI ranks sleep (sudo apt-get install gcc): they poll and "
-                              "take whole cores, so the check idle fails.")
+            self.notes.append("No C compiler makes idle MPI ranks sleep (sudo apt-get install gcc): they "
+                              "poll and take whole cores, so the check idle fails.")
         argv = mpi.command(self.program, self.sites, self._server.agent, self._mpi_ranks, preload)
         self._child(None, self.sites[0], argv, self._host_environment(self.sites[0]), "mpirun")
 
@@ -128,7 +129,8 @@ class Supervisor:
                name: str) -> None:
         with open(os.devnull, "rb") as nothing, open(self.output / f"{name}.out", "wb") as out, \
                 open(self.output / f"{name}.err", "wb") as err:
-            self.processes.start(rank, site, argv, environment, (nothing.fileno(), out.fileno(), err.fileno()))
+            self.processes.start(rank, site, argv, environment,
+                                 (nothing.fileno(), out.fileno(), err.fileno()))
 
     @property
     def _mpi_ranks(self) -> Path:
@@ -155,7 +157,7 @@ class Supervisor:
             self.seen.stuck = [self._failure(failed), *self._situation().unreachable()]
 
     def _wait(self, ours: Sequence[Child], timeout_s: float) -> None:
-        """Until a process ends, a mark or an agent comes, or the time is over; marks and agents are served."""
+        """Until a process ends, a mark or an agent comes, or time is over; marks and agents are served."""
         poller = select.poll()
         pidfds = [child.pidfd for child in ours if child.status is None]
         served = self._server.descriptors if self._server else []
@@ -230,7 +232,8 @@ class Supervisor:
     def _end(self, rank: int, status: int | None, cpu_s: float | None) -> RankEnd:
         folder = self._mpi_ranks if self.program.kind == "mpi" else self.output
         name = "" if status is None else signal_name(status)
-        return RankEnd(rank, self.sites[rank].name, status, name, cpu_s, last_line(folder / f"rank{rank}.err"))
+        said = last_line(folder / f"rank{rank}.err")
+        return RankEnd(rank, self.sites[rank].name, status, name, cpu_s, said)
 
     def _collect_mpi(self) -> None:
         """Bring the output of MPI's ranks into the bundle."""

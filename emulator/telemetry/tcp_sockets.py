@@ -68,12 +68,14 @@ class SocketWatch:
         with inside(netns):
             try:
                 self._dumps = Netlink(_SOCK_DIAG)
-                self._events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
+                self._events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC,
+                                             _SOCK_DIAG)
                 self._events.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
                 self._events.bind((0, _DESTROYED))
             except OSError as error:
                 raise MachineLacks(f"This kernel does not tell of TCP sockets (CONFIG_INET_TCP_DIAG: "
-                                   f"{error.strerror}); programs cannot be measured. Try: sudo modprobe tcp_diag") from None
+                                   f"{error.strerror}); programs cannot be measured. Try: "
+                                   "sudo modprobe tcp_diag") from None
         self._events.setblocking(False)
 
     def now(self) -> list[TcpSocket]:
@@ -112,7 +114,8 @@ class SocketWatch:
 
 def parse(body: bytes) -> TcpSocket | None:
     """struct inet_diag_msg and its attributes; None for a socket of IPv6 proper."""
-    (family, state, _, _, sport, dport, src, dst, _, cookie, _, unread, unacked, _, _) = _MESSAGE.unpack_from(body)
+    (family, state, _, _, sport, dport, src, dst, _, cookie, _, unread, unacked,
+     _, _) = _MESSAGE.unpack_from(body)
     ends = [_ipv4(family, address) for address in (src, dst)]
     if None in ends:
         return None

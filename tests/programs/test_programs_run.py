@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.commands import CLONE, SMALL, finish, measure, rows, strict_json
 from tests.traces import state
@@ -53,11 +54,18 @@ while True:
 """
 
 
+def asking(folder: Path, *words: object) -> Path:
+    """An experiment file that runs a program; on the command line the program's words have to be the last."""
+    file = folder / "asked.yaml"
+    file.write_text(yaml.safe_dump({"run": [str(word) for word in words]}))
+    return file
+
+
 def test_each_rank_runs_as_the_user_on_its_host_and_its_bytes_are_flows(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
     (tmp_path / "transfer.py").write_text(TRANSFER)
     before, out = state(), tmp_path / "out"
-    summary = measure(out, *SMALL, *RATE, "--run", "each", "/usr/bin/python3", tmp_path / "transfer.py",
+    summary = measure(out, *SMALL, *RATE, asking(tmp_path, "each", "/usr/bin/python3", tmp_path / "transfer.py"),
                       SUDO_UID=str(SOMEBODY), SUDO_GID=str(SOMEBODY))
     program = summary["program"]
     assert [end["exit_status"] for end in program["ranks"]] == [0, 0]
@@ -84,7 +92,7 @@ def test_each_rank_runs_as_the_user_on_its_host_and_its_bytes_are_flows(tmp_path
 def test_a_program_that_fails_ends_in_time_and_names_the_rank(tmp_path: Path, script: str, said: list[str]) -> None:
     before, out = state(), tmp_path / "out"
     status, _, complained = finish(*SMALL, *RATE, "--deadline", "2s", "--out", out,
-                                   "--run", "each", sys.executable, "-c", script)
+                                   asking(tmp_path, "each", sys.executable, "-c", script))
     assert status == 4 and "Traceback" not in complained, complained
     stuck = " ".join(strict_json(out / "summary.json")["workload"]["stuck"])
     for words in said:
@@ -99,7 +107,7 @@ def test_an_mpi_all_reduce_runs_over_the_fabric(tmp_path: Path) -> None:
     subprocess.run(["mpicc", "-O1", "-o", benchmark, Path(__file__).with_name("allreduce.c")], check=True, timeout=60)
     out = tmp_path / "out"
     summary = measure(out, "--topology", "leaf-spine:leaves=2,spines=2,hosts=2", *RATE, "--deadline", "30s",
-                      "--run", "mpi", benchmark, "10000")
+                      asking(tmp_path, "mpi", benchmark, "10000"))
     for rank in range(4):
         assert (out / f"ranks/rank{rank}.out").read_text() == f"rank {rank} of 4: right\n"
     assert [end["exit_status"] for end in summary["program"]["ranks"]] == [0] * 4
@@ -112,8 +120,8 @@ def test_an_mpi_all_reduce_runs_over_the_fabric(tmp_path: Path) -> None:
                     reason="needs PyTorch, the extra [torch] of setup.cfg: pip install torch")
 def test_data_parallel_training_over_gloo_gives_the_gradients_of_one_process(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    summary = measure(out, *EIGHT, *RATE, "--deadline", "50s", "--run", "torchrun:connections=4",
-                      CLONE / "labs/ddp.py", "--steps", "2")
+    summary = measure(out, *EIGHT, *RATE, "--deadline", "50s",
+                      asking(tmp_path, "torchrun:connections=4", CLONE / "labs/ddp.py", "--steps", "2"))
     said = (out / "ranks/rank0.out").read_text()
     assert "2 steps, 8 ranks" in said
     assert float(said.rpartition("by ")[2].split()[0]) < 1e-6
