@@ -42,6 +42,7 @@ class Outcome:
     nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
     a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
     switch port -> packets of its link lost to bit errors. program: how a real program's ranks ended.
+    group_packets: interface -> packets that select groups sent out of it, where only they do and no table changed.
     error: why the run broke off, as (exit status, sentence).
     """
 
@@ -64,6 +65,7 @@ class Outcome:
     link_faults: tuple[str, ...] = ()
     offloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packet_ins: int = 0
+    group_packets: Mapping[str, int] = field(default_factory=dict)
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
     scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
     captures: tuple[Captured, ...] = ()

@@ -54,6 +54,7 @@ class Replay:
             _wait_until_quiet(fabric)
             before = take_snapshot(fabric.ports, fabric.hosts)
             losses, books = self.session.switches.losses(), self.session.controller.state()
+            grouped = {} if plan.events or books.scheduling else self.session.switches.group_packets()
             bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
             if plan.events:
                 conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
@@ -86,6 +87,8 @@ class Replay:
             books_after = self.session.controller.state() if self.session.controller.running else books
             self.session.update(
                 delay=relay and relay.since(relayed), bit_errors=lost,
+                group_packets={port: count - grouped[port] for port, count in
+                               (self.session.switches.group_packets() if grouped else {}).items()},
                 between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),
                 link_faults=(*self.session.outcome.link_faults, *self.session.switches.link_faults()),
                 offloads=dict(_offloads(fabric)),

@@ -5,6 +5,7 @@ The counterpart of emulator/fabric/ovs.py; `emulator.session` uses either throug
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from emulator.asic.assemble import assemble, faults, sites
 from emulator.asic.biterrors import BIT_ERROR, lost_packets, set_everywhere
 from emulator.asic.chip import Chip, PortSite, SwitchSite, open_chip
 from emulator.asic.datapath import BpfDatapath
+from emulator.asic.groupcounts import fed_by_groups_alone, group_packets
 from emulator.asic.hashing import Flow, group_seed, hashed_member
 from emulator.asic.hosts import host_faults, reweigh_hosts, send, shape_hosts
 from emulator.asic.layout import CAUSES
@@ -47,7 +49,9 @@ class BpfSwitches:
         self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
         ours = external_address(routing) is None
-        self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed)) if ours else None
+        tables = plan_tables(graph, routing, seed) if ours else {}
+        self._forwarding = Forwarding(graph, tables) if ours else None
+        self._by_groups = fed_by_groups_alone(tables.values())
 
     def path(self, source: str, destination: str, protocol: str, source_port: int,
              destination_port: int) -> tuple[str, ...]:
@@ -68,6 +72,10 @@ class BpfSwitches:
             raise EmulatorError(f"Packets from {source} to {destination}: {walk.ended}.")
         ports = {(port.link, port.node): port.name for port in self.fabric.ports}
         return tuple(ports[direction] for direction in walk.directions)
+
+    def group_packets(self) -> Mapping[str, int]:
+        """Interface -> packets that select groups sent out of it since the start, where only they do."""
+        return group_packets(self.chip, self._by_groups)
 
     def losses(self) -> dict[str, int]:
         """Packets that the switches refused, by cause, since the start: none of them is a queue's."""

@@ -82,6 +82,10 @@ class Ovs:
             sent.append(out)
         raise EmulatorError(f"Packets from {source} to {destination} go in a loop: {' '.join(sent[-6:])}.")
 
+    def group_packets(self) -> dict[str, int]:
+        """None: Open vSwitch counts groups from its flow cache, seconds later."""
+        return {}
+
     def losses(self) -> dict[str, int]:
         """Packets lost inside the switches, since the start: none of them is a queue's."""
         return {f"lookups lost of ovs-{self.fabric.datapath}": self.lookups().lost}

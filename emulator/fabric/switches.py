@@ -1,6 +1,7 @@
 """What a run asks of its switches, whatever their kind (Open vSwitch or bpf)."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from emulator.fabric.spec import FabricSpec
@@ -31,6 +32,10 @@ class Switches(Protocol):
     def path(self, source: str, destination: str, protocol: str, source_port: int,
              destination_port: int) -> tuple[str, ...]:
         """The interfaces that send a packet of this flow, in order; empty where a flow has many paths."""
+
+    def group_packets(self) -> Mapping[str, int]:
+        """Interface -> packets that select groups sent out of it since the start, where only they do; empty
+        for a switch that does not count them at once."""
 
     def losses(self) -> dict[str, int]:
         """Packets lost where no queue is, by cause, since the start."""
