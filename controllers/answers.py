@@ -95,7 +95,8 @@ def _traffic(ledger: Ledger, graph: Graph) -> dict[str, list[float | None]]:
         (early_s, early), (late_s, late) = before[dpid], after[dpid]
         return 8 * (late[port][1] - early[port][1]) / (late_s - early_s)
 
-    return {f"{link.a}-{link.b}": [rate(link.a, link.a_port), rate(link.b, link.b_port)] for link in graph.links}
+    return {f"{link.a}-{link.b}": [rate(link.a, link.a_port), rate(link.b, link.b_port)]
+            for link in graph.links}
 
 
 def _drain(name: str, drained: bool, ledger: Ledger, graph: Graph) -> dict[str, object]:
@@ -131,5 +132,5 @@ def _wait_until_empty(name: str, ends: set[tuple[int, int]], ledger: Ledger, end
         if now != last:
             last, since_s = now, time.monotonic()
         if time.monotonic() > end_s:
-            raise BadInput(f"packets still cross {name} after {DRAIN_S:g} s, though no table sends any there.")
+            raise BadInput(f"packets still cross {name} after {DRAIN_S:g} s, though no table sends any.")
         time.sleep(LOOK_S)

@@ -64,7 +64,8 @@ class Bookkeeper(OSKenApp):
     def on_count_traffic(self, _event) -> None:
         for datapath in self.live.values():
             self._traffic[datapath.id] = {}
-            datapath.send_msg(datapath.ofproto_parser.OFPPortStatsRequest(datapath, 0, datapath.ofproto.OFPP_ANY))
+            parser, anywhere = datapath.ofproto_parser, datapath.ofproto.OFPP_ANY
+            datapath.send_msg(parser.OFPPortStatsRequest(datapath, 0, anywhere))
 
     @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def on_traffic(self, event) -> None:

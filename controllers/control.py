@@ -108,8 +108,9 @@ class Controller(Bookkeeper):
             self.rollout.holds(dpid, readback.tables(dpid, reading.parts["flows"], reading.parts["groups"]))
         except readback.Foreign as strange:
             LOG.warning("switch %s holds %s: it gets its tables anew", self.ledger.names[dpid], strange)
-            self.rollout.holds(dpid, self.rollout.target[dpid])
-            self._send(dpid, install_orders(reply.datapath, self.ledger.names[dpid], self.rollout.target[dpid]))
+            tables = self.rollout.target[dpid]
+            self.rollout.holds(dpid, tables)
+            self._send(dpid, install_orders(reply.datapath, self.ledger.names[dpid], tables))
             return
         if self._begun:
             self._adopt(dpid)
@@ -193,7 +194,8 @@ class Controller(Bookkeeper):
         links = {link.index: f"{link.a}-{link.b}" for link in self.network.graph.links}
         self.ledger.repaired({
             "began_s": self._began_s, "done_s": time.monotonic(), "switches": len(self._told),
-            "changes": sum(self._told.values()), "avoided": [links[number] for number in sorted(self._planned.avoided)]})
+            "changes": sum(self._told.values()),
+            "avoided": [links[number] for number in sorted(self._planned.avoided)]})
         self._began_s = None
 
     @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)

@@ -33,7 +33,7 @@ def between_switches(graph: Graph, link: Link) -> bool:
 
 
 def links_of(graph: Graph, name: str) -> tuple[Link, ...]:
-    """The links that 'A-B' or the switch 'S' stands for; BadInput, with the nearest name, where there are none.
+    """The links that 'A-B' or the switch 'S' stands for; BadInput, with the nearest name, for none.
 
     'A-B' is all parallel links between the two.
     """
@@ -162,7 +162,8 @@ def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained:
     hops = entry.next_hops(live)
     if drained:
         left = pruned(live, hops, drained)
-        if not all(left[a].get(b) for a in racks_of(graph) for b in racks_of(graph) if a != b and hops[a].get(b)):
+        racks = racks_of(graph)
+        if not all(left[a].get(b) for a in racks for b in racks if a != b and hops[a].get(b)):
             left = entry.next_hops(without(live, drained))  # some need a detour
         hops = filled(left, hops)
     return tables_over(live, routing, seed, hops)

@@ -19,6 +19,11 @@ def equal_cost(graph: Graph) -> NextHops:
     return _shortest(_wires(graph), racks_of(graph))
 
 
+def nowhere(graph: Graph) -> NextHops:
+    """None at all: where somebody else decides."""
+    return {switch.name: {} for switch in graph.switches}
+
+
 def spanning_tree(graph: Graph) -> NextHops:
     """One port each, on the breadth-first tree that a spanning tree protocol would build (IEEE 802.1D).
 

@@ -30,10 +30,11 @@ class ControllerState:
     `switches` maps a name to what is known of it: ready, connected, connections, openflow, installed,
     rules, rules_expected, groups, groups_expected, ports_missing, ports_down. `errors` are sentences,
     `lacks` those of them that say that a switch has not got what the routing needs.
-    `port_events` are {time_s, switch, port, up}; `repairs` {began_s, done_s, switches, changes, avoided}, from
-    the news to the last switch's word that it holds its new tables; times as time.monotonic() gives them.
-    `settled`: no change is under way. `adopted`: {done_s, switches, changes} once all switches were read after
-    the controller's start and hold their tables; counted are those that had to be told something.
+    `port_events` are {time_s, switch, port, up}; `repairs` {began_s, done_s, switches, changes, avoided},
+    from the news to the last switch's word that it holds its new tables; times as time.monotonic() gives
+    them.
+    `settled`: no change is under way. `adopted`: {done_s, switches, changes} once all switches were read
+    after the controller's start and hold their tables; counted are those that had to be told something.
     `scheduling` is what global scheduling did (`SchedulingLoop.summary`), None where there is none.
     """
 

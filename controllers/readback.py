@@ -14,8 +14,8 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_5 as ofp
 from os_ken.ofproto import ofproto_v1_5_parser as parser
 
-from controllers.tables import (TCP, UDP, Action, Bucket, FlowRule, Group, Match, Output, Selection, SetEthDst,
-                                SwitchTables, ToGroup)
+from controllers.tables import (TCP, UDP, Action, Bucket, FlowRule, Group, Match, Output, Selection,
+                                SetEthDst, SwitchTables, ToGroup)
 
 _FLOW = struct.Struct("!H2xBxHHHHHQ")  # length, table, priority, idle, hard, flags, importance, cookie
 _GROUP = struct.Struct("!HBxIH6x")     # length, type, number, bytes of buckets
@@ -35,8 +35,8 @@ def tables(dpid: int, flows: Iterable[Any], groups: Iterable[bytes]) -> SwitchTa
 
     Raises Foreign for what `SwitchTables` cannot express.
     """
-    rules = tuple(_described(each) if isinstance(each, bytes) else _rule(each.priority, each.match, each.instructions)
-                  for each in flows)
+    rules = tuple(_described(each) if isinstance(each, bytes)
+                  else _rule(each.priority, each.match, each.instructions) for each in flows)
     return SwitchTables(dpid, rules, tuple(_group(each) for each in groups))
 
 

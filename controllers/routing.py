@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controllers.nexthops import NextHops, equal_cost, spanning_tree
+from controllers.nexthops import NextHops, equal_cost, nowhere, spanning_tree
 from controllers.prefixes import aggregate, blocks
 from controllers.scheduling import options as scheduling
 from controllers.scheduling.options import Scheduling
@@ -60,6 +60,8 @@ ROUTINGS: Mapping[str, Routing] = {
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
                       spanning_tree, "hash"),
 }
+EXTERNAL = Routing("external:HOST:PORT", "your own OpenFlow controller, which listens there, outside of "
+                                         "the run", nowhere, "hash")
 GAP_LAST_US = 2**32 - 1  # the gap travels in the high 32 bits of the selection parameter, in microseconds
 
 
@@ -75,6 +77,8 @@ PARAMETERS: Mapping[str, Callable[[str], object]] = {"gap": _gap_us, **schedulin
 
 def parse_routing(text: str) -> tuple[Routing, int]:
     """The routing that a SPEC names and the gap it gives, in microseconds (0 where it has none)."""
+    if text.partition(":")[0] == "external":
+        return EXTERNAL, 0
     entry, values = _parsed(text)
     if values.get("scope") == "global":
         entry = replace(entry, method="hash")
@@ -83,13 +87,15 @@ def parse_routing(text: str) -> tuple[Routing, int]:
 
 def check_routing(text: str, graph: Graph) -> None:
     """BadInput where a fabric is not one that the routing is made for."""
-    if _parsed(text)[0].over is spread_over_groups and not is_dragonfly(graph):
+    if parse_routing(text)[0].over is spread_over_groups and not is_dragonfly(graph):
         raise BadInput(f"the routing valiant is for a dragonfly, whose groups are fully meshed and linked to "
                        f"each other; {graph.name} is none. Use --topology dragonfly:… or another routing.")
 
 
 def scheduling_of(text: str) -> Scheduling | None:
     """How the controller moves elephants under a routing; None where it does not."""
+    if text.partition(":")[0] == "external":
+        return None
     entry, values = _parsed(text)
     if "period" not in values or values.get("scope") == "local":
         return None

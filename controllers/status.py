@@ -1,4 +1,4 @@
-"""`python -m controllers.status`: what the controller of a run knows, and orders to drain, from outside of the run.
+"""`python -m controllers.status`: what the controller of a run knows, and orders to drain, from outside.
 
 A run lives in namespaces of its own; its controller's socket is reached through /proc/PID/root of the process
 inside (proc(5)), which takes root. Nothing of the run is changed but by drain and undrain.
@@ -70,8 +70,8 @@ def _ask(run: Running, request: dict[str, object], timeout_s: float) -> dict[str
     try:
         answer = ask(run.socket, request, timeout_s)
     except (FileNotFoundError, ConnectionRefusedError):
-        raise MachineLacks(f"the controller of run {run.pid} does not listen: it has not started yet, or is down.") \
-            from None
+        raise MachineLacks(f"the controller of run {run.pid} does not listen: it has not started yet, or is "
+                           "down.") from None
     except OSError as error:
         raise EmulatorError(f"the controller of run {run.pid} does not answer: {error}.") from None
     if "error" in answer:
@@ -82,8 +82,9 @@ def _ask(run: Running, request: dict[str, object], timeout_s: float) -> dict[str
 def describe(status: dict[str, Any]) -> Group:
     """The status as tables: switches with their groups, links with their load, what was moved."""
     topology, switches = status["topology"], status["switches"]
-    made = table(f"{topology['name']}: {topology['hosts']} hosts, {len(switches)} switches, "
-                 f"{len(topology['links'])} links", "switch", "OpenFlow", "state", "rules", "groups", "ports down")
+    title = (f"{topology['name']}: {topology['hosts']} hosts, {len(switches)} switches, "
+             f"{len(topology['links'])} links")
+    made = table(title, "switch", "OpenFlow", "state", "rules", "groups", "ports down")
     for name, switch in switches.items():
         state = "ready" if switch["ready"] else "changing" if switch["connected"] else "disconnected"
         made.add_row(name, switch["openflow"] or "-", state, str(switch["rules"]), str(switch["groups"]),
@@ -98,8 +99,8 @@ def describe(status: dict[str, Any]) -> Group:
                       f"{1000 * (repair['done_s'] - repair['began_s']):.1f} ms", str(repair["switches"]),
                       str(repair["changes"]), " ".join(repair["avoided"]) or "none")
     errors = [error["sentence"] for error in status["errors"]]
-    return Group(made, links, *([moves] if status["repairs"] else ["No change of routes since the start."]),
-                 *_scheduled(status), *errors)
+    changed = moves if status["repairs"] else "No change of routes since the start."
+    return Group(made, links, changed, *_scheduled(status), *errors)
 
 
 def _scheduled(status: dict[str, Any]) -> list[Any]:
@@ -131,8 +132,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = _Parser(prog="python -m controllers.status", description="Look at the controller of a run, or give it "
-                   "orders. Needs root. Without an order it shows topology, links and their load, groups, changes.")
+    made = _Parser(prog="python -m controllers.status", description=(
+        "Look at the controller of a run, or give it orders. Needs root. Without an order it shows topology, "
+        "links and their load, groups, changes."))
     made.add_argument("order", nargs="?", choices=("drain", "undrain"),
                       help="take all traffic from a link or switch without losing a packet, or give it back")
     made.add_argument("name", nargs="?", metavar="LINK|SWITCH", help="such as l1-s1 or s1")

@@ -27,7 +27,8 @@ class Match:
 
     def __post_init__(self) -> None:
         if (self.l4_src, self.l4_dst) != (None, None) and self.ip_proto not in (TCP, UDP):
-            raise ValueError(f"a match on ports needs ip_proto {TCP} (TCP) or {UDP} (UDP), not {self.ip_proto}")
+            raise ValueError(f"a match on ports needs ip_proto {TCP} (TCP) or {UDP} (UDP), "
+                             f"not {self.ip_proto}")
 
     def __str__(self) -> str:
         fields = [f"{name}={value}" for name, value in vars(self).items() if value is not None]

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from controllers.tables import (GATEWAY_MAC, TCP, UDP as UDP, Action, FlowRule, Group, Match, Output, SetEthDst,
+from controllers.tables import UDP as UDP
+from controllers.tables import (GATEWAY_MAC, TCP, Action, FlowRule, Group, Match, Output, SetEthDst,
                                 SwitchTables, ToGroup)
 from topologies.graph import Graph
 

@@ -18,7 +18,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from emulator.errors import BadInput, nearest
-from emulator.experiment import FILE_OPTIONS, Experiment, expand, option_name, with_file
+from emulator.experiment import FILE_OPTIONS, Experiment, option_name, with_file
+from emulator.matrix import expand
 from traffic.importers.text import read_lines
 
 REFERENCE = "reference"

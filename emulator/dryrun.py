@@ -19,6 +19,7 @@ def headline(plan: Plan) -> str:
     e, g = plan.experiment, plan.graph
     kind = {"netdev": "userspace", "system": "kernel"}.get(plan.datapath, plan.datapath)
     delay = f", delay {show_time(plan.wire.delay_s)}" if plan.wire.delay_s else ""
+    delay += f", bit errors {plan.bit_error_rate:g}" if plan.bit_error_rate else ""
     return (f"{e.topology}, {len(g.hosts)} hosts, {len(g.switches)} switches, {len(g.links)} links; host link "
             f"{show_rate(plan.wire.rate_bps)}{delay}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
             f"{plan.switch} switch ({kind} datapath), {e.routing}, {e.cc}, seed {e.seed}")

@@ -1,15 +1,12 @@
 """An experiment: what a user asks for, from options or a YAML file, still in the user's own words.
 
-The names in the file are those of the command line. `matrix:` lists values to compare; `expand`
-turns one file into all its runs. Nothing is computed here (see `plan.py`).
+The names in the file are those of the command line. `matrix:` lists values to compare (`matrix.py`). Nothing is computed here (see `resolve.py`).
 """
 from __future__ import annotations
 
-import itertools
-import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -222,6 +219,11 @@ def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
     return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
 
 
+def option_names() -> list[str]:
+    """The names of all options."""
+    return [field.alias or key for key, field in Experiment.model_fields.items()]
+
+
 def option_name(key: str) -> str:
     """The name of an option as it is written in a file and on the command line."""
     field = Experiment.model_fields.get(key)
@@ -237,58 +239,6 @@ def with_file(text: str, place: Callable[[str], str]) -> str:
     # 'star' is a topology even beside a file of that name
     found = Path(file).exists() if match["head"] else "." in match["file"] and Path(file).is_file()
     return f"{match['head'] or ''}{file}{match['tail'] or ''}" if found else text
-
-
-def expand(values: dict[str, Any], where: str = "the options") -> list[tuple[str, Experiment]]:
-    """All runs of an experiment as (label, Experiment): the matrix times the repeats.
-
-    A label names what differs ('routing=ecmp seed=3'); it is empty for a single run.
-    """
-    values = dict(values)
-    matrix = values.pop("matrix", {}) or {}
-    for key in ("reference", "table"):  # `crosstable.py` reads them
-        values.pop(key, None)
-    for key, listed in matrix.items():
-        if key in ("repeat", "pcap", "events", "jobs") or key not in _names():
-            raise BadInput(f'{where}: matrix cannot vary "{key}"{nearest(key, _names())}.')
-        if not listed:
-            raise BadInput(f"{where}: matrix: {key} lists no values.")
-        twice = [value for number, value in enumerate(listed) if value in listed[:number]]
-        if twice:
-            raise BadInput(f"{where}: matrix: {key} lists {twice[0]} twice.")
-    repeat = make(values, where).repeat
-    count = repeat * math.prod(len(listed) for listed in matrix.values())
-    if count > MAX_RUNS:
-        raise BadInput(f"{where}: {count} runs are more than {MAX_RUNS}; shorten matrix or repeat.")
-    if repeat > 1 and "seed" in matrix:
-        raise BadInput(f"{where}: repeat runs the seeds that follow, and the matrix has seeds of its own; "
-                       "leave one of them out.")
-    return list(_combinations(values, matrix, where))
-
-
-def _names() -> list[str]:
-    return [field.alias or key for key, field in Experiment.model_fields.items()]
-
-
-def _combinations(values: dict[str, Any], matrix: dict[str, list[Any]], where: str
-                  ) -> Iterator[tuple[str, Experiment]]:
-    for chosen in itertools.product(*matrix.values()):
-        varied = dict(zip(matrix, chosen))
-        base = make({**values, **varied}, where)
-        if base.seed + base.repeat > 2**32:
-            raise BadInput(f"{where}: seed={base.seed} leaves no room for {base.repeat} seeds below 2^32.")
-        for number in range(base.repeat):
-            label = [f"{key}={_shown(value)}" for key, value in varied.items()]
-            if base.repeat > 1:
-                label.append(f"seed={base.seed + number}")
-            yield " ".join(label), base.model_copy(update={"seed": base.seed + number, "repeat": 1})
-
-
-def _shown(value: Any) -> Any:
-    """A value in a label: of a table its names, of a program its words with the names of files alone."""
-    if isinstance(value, tuple):
-        return " ".join(os.path.basename(word) if os.path.isfile(word) else word for word in value)
-    return "off" if value is False else "+".join(value) if isinstance(value, dict) else value
 
 
 def schema() -> dict[str, Any]:

@@ -15,14 +15,16 @@ from emulator.progress import Progress
 
 
 def main() -> int:
-    """argv: the descriptor to write the outcome to, the bundle's folder, and 'cli', 'quiet' or 'run'."""
+    """argv: the descriptor to write the outcome to, the bundle's folder, 'cli', 'quiet' or 'run', and the
+    descriptor of the network namespace outside."""
     descriptor, folder, mode = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     plan: Plan = pickle.loads(sandbox.payload())  # written by our own parent
     progress = Progress(quiet=mode == "quiet")
+    outside = int(sys.argv[4])
     act = session.command_line if mode == "cli" else session.run
     try:
         sandbox.stop_on_sigterm()
-        outcome = act(plan, progress, folder)
+        outcome = act(plan, progress, folder, outside)
     except Interrupted as stop:  # before the first stage or after the last one
         outcome = Outcome(interrupted=True, error=(stop.exit_status, str(stop)))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what was measured is handed over whole

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from controllers.routing import ROUTINGS
+from controllers.routing import EXTERNAL, ROUTINGS
 from emulator import __version__
 from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
-from emulator.experiment import Experiment, expand, make, option_name, read_file, schema
+from emulator.experiment import Experiment, make, option_name, read_file, schema
+from emulator.matrix import expand
 from emulator.programs.spec import KINDS
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
@@ -65,7 +66,7 @@ def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
     topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
         (FILE_SPEC, FILE_ABOUT), (TOPO_SPEC, TOPO_ABOUT), (HPCC_SPEC, HPCC_ABOUT)]
-    routings = [(routing.spec, routing.about) for routing in ROUTINGS.values()]
+    routings = [(routing.spec, routing.about) for routing in (*ROUTINGS.values(), EXTERNAL)]
     workloads = []
     for w in WORKLOADS:
         workloads.append((w.example, w.meaning))

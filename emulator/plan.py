@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.external import external_address
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.capacity import Capacity
@@ -101,6 +102,11 @@ class Plan:
         """The jobs that run, with their numbers: all, or those of --only."""
         return [(number, job) for number, job in enumerate(self.workload.parts)
                 if self.only is None or number in self.only]
+
+    @property
+    def external(self) -> tuple[str, int] | None:
+        """(host, port) of a controller outside of the run that decides instead of ours."""
+        return external_address(self.experiment.routing)
 
     @property
     def iterations(self) -> int:

@@ -82,7 +82,8 @@ class Replay:
             if failure:
                 self.session.update(switch_failure=failure)
             lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
-            books_after = self.session.controller.state()
+            # an event may have left the run without a controller
+            books_after = self.session.controller.state() if self.session.controller.running else books
             self.session.update(
                 delay=relay and relay.since(relayed), bit_errors=lost,
                 between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from controllers.external import external_address
 from controllers.routing import check_routing, parse_routing, scheduling_of
 from controllers.scheduling.foresight import foreseen
 from controllers.scheduling.options import Scheduling
@@ -50,6 +51,7 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     Raises BadInput with one sentence for anything that cannot be.
     """
     routing, _ = parse_routing(experiment.routing)
+    external_address(experiment.routing)  # a slip in it is said now
     if switch == "ovs" and routing.method != "hash":
         raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
     classes = _classes(experiment, switch)

@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from emulator import bundle, dryrun, machine, options, report, results, sandbox, timeline
+from controllers.external import require_listener
+from emulator import bundle, dryrun, machine, options, report, results, sandbox
 from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
@@ -24,24 +25,18 @@ from emulator.bundle import Bundle
 from emulator.crosstable import fill
 from emulator.delay.build import require_relay
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
-from emulator.events.aftermath import instants
-from emulator.experiment import dump
-from emulator.fidelity import Check, Verdict, judge
-from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox_mounts import check_kept
-from emulator.telemetry.series_io import write_links, write_queues
-from emulator.traffic_files import write_traffic
+from emulator.writing import keep, write
 from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
 BUILD_ALLOWANCE_S = 300.0
 COMMAND_LINE_S = 7 * 86400.0  # whoever types ends it; this only ends what was forgotten
-NOTHING_TO_JUDGE = Verdict("fail", (Check("complete", 0, 1, False, "the run broke off before it was measured"),))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -87,14 +82,14 @@ def _main(argv: list[str]) -> int:
                 outcome = Outcome(interrupted=True)
             stops.held = True
             if asked.cli:
-                _keep(folder, plan, outcome)
+                keep(folder, plan, outcome)
                 return _status(outcome, 0)
             if outcome.interrupted and outcome.engine is None:
                 folder.discard()
                 print("emulator: interrupted before anything was measured; this run left nothing.", file=sys.stderr)
                 status = Interrupted.exit_status
                 break
-            summary = _write(folder, plan, outcome)
+            summary = write(folder, plan, outcome)
             rows.append((plan.label, summary))
             if outcome.engine:  # else there is nothing but the sentence that says why
                 _show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
@@ -197,6 +192,8 @@ def _require(plans: list[Plan]) -> None:
         machine.require_programs(["tcpdump"])
     if any(plan.program and plan.program.kind == "mpi" for plan in plans):
         require_mpi()
+    for address in {plan.external for plan in plans if plan.external}:
+        require_listener(address)
     machine.require_qdiscs(["htb", "bfifo"])
     machine.require_open_files(max(map(_open_files, plans)))
 
@@ -229,14 +226,16 @@ def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
 def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
     """Run one plan in a sandbox of its own; what it brought back, or an Outcome that says why not."""
     memory = os.memfd_create("outcome")
+    outside = os.open("/proc/self/ns/net", os.O_RDONLY)  # where an external controller is
     try:
         failure: tuple[int, str] | None = None
         try:
             status = sandbox.run_in_sandbox(
-                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode],
+                [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode,
+                 str(outside)],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory],
+                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory, outside],
                 interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
@@ -245,6 +244,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
             content = file.read()
     finally:
         os.close(memory)
+        os.close(outside)
     if content and not failure:
         outcome = pickle.loads(content)  # written by our own child
         return replace(outcome, interrupted=outcome.interrupted or status == Interrupted.exit_status)
@@ -252,40 +252,6 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
         return Outcome(interrupted=True, error=(status, "The run was interrupted before it had results."))
     nothing = f"The run ended with status {status} and brought nothing back; what it printed above says why."
     return Outcome(error=failure or (status or 1, nothing))
-
-
-def _write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """All files of the bundle; returns the summary."""
-    _keep(folder, plan, outcome)
-    seen = observe(plan, outcome)
-    verdict = judge(seen) if seen else NOTHING_TO_JUDGE
-    listed = results.flows(plan, outcome)
-    summary = results.summarise(plan, outcome, verdict, listed)
-    folder.write("flows.csv", bundle.csv_text(results.FLOW_COLUMNS, results.message_rows(listed)))
-    if outcome.engine:
-        hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
-        folder.write("timeline.json", timeline.trace(
-            outcome.engine.spans, outcome.engine.iterations, hosts, outcome.started_s,
-            instants(results.followed(outcome), outcome.started_s)))
-    if plan.classes and outcome.packets:
-        folder.write("classes.csv", bundle.csv_text(results.CLASS_COLUMNS, results.class_rows(plan, outcome)))
-    if outcome.recording:
-        series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
-        for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
-            writer(folder.path / name, series, outcome.started_s)
-            folder.adopt(name)
-    write_traffic(folder, plan, outcome, summary)
-    folder.write(bundle.SUMMARY, bundle.json_text(summary))
-    return summary
-
-
-def _keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:
-    """What every run leaves, measured or not: how to repeat it, what it said, what was captured."""
-    folder.write("experiment.yaml", dump(plan.resolved))
-    folder.write("log.txt", outcome.log)
-    for captured in outcome.captures:
-        folder.adopt(captured.file.name)
-    folder.adopt_ranks()
 
 
 def _status(outcome: Outcome, judged: int) -> int:

@@ -13,15 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from controllers.external import ExternalController, start_relay
 from controllers.probes import ProbePlan, plan_probes
-from controllers.process import RUN_DIR, start_controller
+from controllers.process import RUN_DIR, ControllerProcess, start_controller
 from controllers.routing import plan_tables
 from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
 from emulator.delay.relay import Relay
-from emulator.errors import EmulatorError, Interrupted, MachineLacks
+from emulator.errors import EmulatorError, Interrupted, MachineLacks, Unfinished
 from emulator.fabric import build as fabric_build
 from emulator.fabric import ovs as openvswitch
 from emulator.fabric.build import Fabric
@@ -38,14 +39,15 @@ from emulator.runlog import compose
 
 CONTROLLER_PORT = 6653
 READY_TIMEOUT_S = 120.0
+EXTERNAL_DEADLINE_S = 30.0
 PROBE_PORTS = 10000
 
 
 class Session:
     """The running fabric of one plan and what has been brought together so far (`outcome`)."""
 
-    def __init__(self, plan: Plan, progress: Progress, folder: Path) -> None:
-        self.plan, self.progress, self.folder = plan, progress, folder
+    def __init__(self, plan: Plan, progress: Progress, folder: Path, outside: int) -> None:
+        self.plan, self.progress, self.folder, self._outside = plan, progress, folder, outside
         self.outcome = Outcome()
         self.relay: Relay | None = None
         self.broken_off = ""
@@ -59,8 +61,7 @@ class Session:
         self.progress.stage(f"building {len(graph.hosts)} hosts, {len(graph.switches)} switches, "
                             f"{len(graph.links)} links")
         RUN_DIR.mkdir(parents=True, exist_ok=True)
-        self.controller = start_controller(graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
-                                           CONTROLLER_PORT, plan.wire.rate_bps)
+        self.controller = self._controller()
         try:
             fabric = fabric_build.build(plan.fabric)
             if plan.wire.delay_s:
@@ -71,8 +72,7 @@ class Session:
             self.progress.stage("controller: tables into every switch, read back")
             self.controller.wait_ready(READY_TIMEOUT_S)
             self.progress.stage("gate: a probe over every link")
-            tables = plan_tables(graph, plan.experiment.routing, plan.experiment.seed)
-            prove(fabric, _probes(plan_probes(graph, tables)))
+            self._prove(fabric)
             if plan.bit_error_rate:
                 self.switches.set_bit_error_rate(plan.bit_error_rate)
             self.progress.done()
@@ -93,6 +93,32 @@ class Session:
             self.controller.stop()
             if self.outcome.setup:
                 self.update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
+
+    def _controller(self) -> ControllerProcess | ExternalController:
+        plan = self.plan
+        if plan.external:
+            return start_relay(plan.external, self._outside, RUN_DIR, CONTROLLER_PORT)
+        return start_controller(plan.graph, plan.experiment.routing, plan.experiment.seed, RUN_DIR,
+                                CONTROLLER_PORT, plan.wire.rate_bps)
+
+    def _prove(self, fabric: Fabric) -> None:
+        """Probes over every link; under a controller whose tables nobody knows between every two racks, and
+        again until its deadline."""
+        plan, experiment = self.plan, self.plan.experiment
+        if not plan.external:
+            tables = plan_tables(plan.graph, experiment.routing, experiment.seed)
+            prove(fabric, _probes(plan_probes(plan.graph, tables)))
+            return
+        pairs = _probes(plan_probes(plan.graph, plan_tables(plan.graph, "single", experiment.seed)))
+        end_s = time.monotonic() + EXTERNAL_DEADLINE_S
+        while True:
+            try:
+                prove(fabric, pairs)
+                return
+            except Unfinished as not_yet:
+                if time.monotonic() > end_s:
+                    raise Unfinished(f"The controller at {experiment.routing.partition(':')[2]} had not made "
+                                     f"all paths after {EXTERNAL_DEADLINE_S:g} s. {not_yet}") from None
 
     def _memory(self, kernel_before: int) -> memory.Memory:
         """What this run takes; of the kernel's memory, what came since the start."""
@@ -148,9 +174,9 @@ def _text(path: Path) -> str:
         return ""
 
 
-def run(plan: Plan, progress: Progress, folder: Path) -> Outcome:
+def run(plan: Plan, progress: Progress, folder: Path, outside: int) -> Outcome:
     """Everything from building to reading; errors become part of the outcome. Captures go to `folder`."""
-    return _guarded(Session(plan, progress, folder), _work)
+    return _guarded(Session(plan, progress, folder, outside), _work)
 
 
 def _work(session: Session, fabric: Fabric) -> None:
@@ -161,7 +187,7 @@ def _work(session: Session, fabric: Fabric) -> None:
         Replay(session, fabric).run()
 
 
-def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
+def command_line(plan: Plan, progress: Progress, folder: Path, outside: int) -> Outcome:
     """Build the fabric and give the terminal to Mininet's command line instead of the workload."""
     # imported here: Mininet's nodes bring setuptools in, half a second of a core that no other run needs
     from emulator.fabric.command_line import run_command_line
@@ -176,7 +202,7 @@ def command_line(plan: Plan, progress: Progress, folder: Path) -> Outcome:
         with captures(session, fabric):
             run_command_line(open_network(fabric), switches=session.switches)
 
-    return _guarded(Session(plan, progress, folder), interact)
+    return _guarded(Session(plan, progress, folder, outside), interact)
 
 
 def _guarded(session: Session, act: Callable[[Session, Fabric], None]) -> Outcome:

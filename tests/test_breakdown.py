@@ -91,8 +91,8 @@ def test_a_job_is_projected_to_its_real_cluster():
     for words in ("computing, backward", "exposed communication, gradients", "On the real cluster (400 Gb/s",
                   "model FLOPs utilisation", "pipeline bubble"):
         assert words in shown
-    compared = text_of(report.jobs([("a", said), ("b", said)]))
-    assert "a " in compared and "MFU" in compared and report.jobs([("a", said)]) is None
+    compared = text_of(report.breakdowns([("a", said), ("b", said)]))
+    assert "a " in compared and "MFU" in compared and report.breakdowns([("a", said)]) is None
 
 
 def test_a_resolved_job_is_the_same_job_again():

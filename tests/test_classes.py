@@ -10,7 +10,8 @@ from emulator.asic.shaper import service
 from emulator.class_specs import parse_classes
 from emulator.classes import BEST_EFFORT, DEFAULT_TABLE, ServiceClass, checked
 from emulator.errors import BadInput
-from emulator.experiment import expand, read_file
+from emulator.experiment import read_file
+from emulator.matrix import expand
 
 FRAME, BUFFER = 1514, 200 * 1514
 

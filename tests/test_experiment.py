@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput
-from emulator.experiment import Experiment, ExperimentFile, dump, expand, make, read_file, schema
+from emulator.experiment import Experiment, ExperimentFile, dump, make, read_file, schema
+from emulator.matrix import expand
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "experiment.schema.json"
 WORDS = st.text(

@@ -12,7 +12,7 @@ from emulator.fidelity import judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.results import flows, summarise
-from emulator.run import NOTHING_TO_JUDGE
+from emulator.writing import NOTHING_TO_JUDGE
 from tests.outcomes import outcome, plan
 
 

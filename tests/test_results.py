@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator import report
 from emulator.report import one
 from emulator.bundle import csv_text, json_text
 from emulator.fabric.pcap import Captured
@@ -19,7 +18,7 @@ from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.results import FLOW_COLUMNS, SCHEMA, Flow, flows, message_rows, summarise
-from emulator.run import NOTHING_TO_JUDGE
+from emulator.writing import NOTHING_TO_JUDGE
 from tests.outcomes import START_S, outcome, plan
 
 FIELDS = {

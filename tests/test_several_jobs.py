@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from emulator import dryrun, report
 from emulator.errors import BadInput
-from emulator.experiment import dump, expand, make, read_file
+from emulator.experiment import dump, make, read_file
+from emulator.matrix import expand
 from emulator.job_entry import parse_job
 from emulator.report.jobs import alone_s
 from emulator.results import link_bytes, matrix

@@ -30,7 +30,7 @@ def test_the_agent_dies_and_forwarding_goes_on(tmp_path: Path) -> None:
 
 
 def test_open_vswitch_dies_and_the_run_keeps_what_it_saw(tmp_path: Path) -> None:
-    run = start(*SMALL, *FLOW, "--rate", "500kbit", "--switch", "ovs", "--deadline", "3s", "--out", tmp_path / "out")
+    run = start(*SMALL, *FLOW, "--rate", "500kbit", "--switch", "ovs", "--deadline", "2s", "--out", tmp_path / "out")
     run.says("connecting ranks (")
     os.kill(run.one("ovs-vswitchd\0"), signal.SIGKILL)
     status, said, complained = run.ended()

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, EmulatorError, MachineLacks
+from emulator.readable import can_be_read
 
 _LOG_TAIL_LINES = 8
 
@@ -64,7 +64,7 @@ def start_agent(datapath: str, argument: object, controller: tuple[str, int] | N
         process = subprocess.Popen([sys.executable, "-m", "emulator.asic.agent", str(config)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sink)
     agent = AgentProcess(process, log)
-    readable, _, _ = select.select([process.stdout], [], [], timeout_s)
+    readable = can_be_read(process.stdout, timeout_s)
     if readable and process.stdout.readline() == b"ready\n":
         return agent
     status = process.wait() if readable else None  # an end of file: it has ended

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from emulator.asic.queueing import Queueing, limits
 from emulator.errors import EmulatorError
 from emulator.fabric.build import Fabric
 from emulator.fabric.spec import ETHERNET_BYTES, Port
+from emulator.readable import can_be_read
 from emulator.telemetry.pauses import PauseRecord, PortPauses
 
 LATE_BINS, LATE_BIN_S = 256, 0.000125
@@ -90,7 +90,7 @@ def start_pauser(fabric: Fabric, queueing: Queueing, by_class: Mapping[int, list
         process = subprocess.Popen([sys.executable, "-m", "emulator.asic.pauser", str(config), str(file)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sink)
     pauser = Pauser(process, log, upstream, file)
-    readable, _, _ = select.select([process.stdout], [], [], _START_S)
+    readable = can_be_read(process.stdout, _START_S)
     if readable and process.stdout.readline() == b"ready\n":
         return pauser
     pauser.stop()

@@ -8,6 +8,7 @@ import ipaddress
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from controllers.external import external_address
 from controllers.routing import plan_tables
 from controllers.tables import Group
 from controllers.walk import TCP, UDP, Forwarding, Packet
@@ -45,13 +46,17 @@ class BpfSwitches:
         self._pauser: Pauser | None = None
         self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
-        self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed))
+        ours = external_address(routing) is None
+        self._forwarding = Forwarding(graph, plan_tables(graph, routing, seed)) if ours else None
 
     def path(self, source: str, destination: str, protocol: str, source_port: int,
              destination_port: int) -> tuple[str, ...]:
         """The interfaces that send a packet from host to host, by the tables that the controller read
-        back and the switch's own hash; empty where packets of a flow take several paths.
+        back and the switch's own hash; empty where packets of a flow take several paths, or where
+        another controller decides.
         """
+        if self._forwarding is None:
+            return ()
         host = self.fabric.spec.graph.host
         number = {"tcp": TCP, "udp": UDP}[protocol]
         packet = Packet(host[source].ip, host[destination].ip, source_port, destination_port, number)

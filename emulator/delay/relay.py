@@ -4,7 +4,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import select
 import subprocess
 from collections.abc import Iterable
 
@@ -15,6 +14,7 @@ from emulator.delay.build import require_relay
 from emulator.delay.record import COUNTERS, DelayRecord, record
 from emulator.errors import BadInput, EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec, Port
+from emulator.readable import can_be_read
 
 NETNS = ".delay"
 """The namespace of the inner ends of all links."""
@@ -67,7 +67,7 @@ class Relay:
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[memory])
         finally:
             os.close(memory)
-        readable, _, _ = select.select([self._process.stdout], [], [], _READY_S)
+        readable = can_be_read(self._process.stdout, _READY_S)
         if not readable or self._process.stdout.readline() != b"ready\n":
             said = self._end()
             kind = MachineLacks if self._process.returncode == MachineLacks.exit_status else EmulatorError

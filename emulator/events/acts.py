@@ -60,7 +60,7 @@ class Acts:
         """Take links or a switch down, or bring them up; the switch ports that changed.
 
         A host's own end stays up, as with a pulled cable: going down, it would forget its route and its
-        neighbour. A switch that is down has its ports down, and its neighbours lose their carrier.
+        neighbour. A switch that is down takes both ends of all its links along.
         """
         ports = self.ports_of(event)
         if event.kind == "switch":
@@ -69,7 +69,8 @@ class Acts:
             _set(self._links_down, {port.link for port in ports}, not event.up)
         changed = []
         for port in ports:
-            up = port.link not in self._links_down and port.node not in self._switches_down
+            ends = {port.node, self.fabric.port[port.peer].node}
+            up = port.link not in self._links_down and not ends & self._switches_down
             if port.netns is None and up == (port.name in self._down):
                 changed.append((port, up))
         self._send([rtnl.link_state(port.ifindex, up) for port, up in changed], event)

@@ -60,7 +60,8 @@ def aftermath(record: EventsRecord, received: Sequence[tuple[float, int]], start
         before_bps, back_s = _rate(each, received, started_s, ended_s)
         found.append(Aftermath(
             each.text, each.applied_s - started_s, each.applied_s - each.due_s, each.done_s - each.applied_s,
-            _detected_s(record, each, next_s), None if each.avoided_s is None else each.avoided_s - each.applied_s,
+            _detected_s(record, each, next_s),
+            None if each.avoided_s is None else each.avoided_s - each.applied_s,
             each.avoided_packets, _repaired_s(record, each, next_s), _changes(record, each, next_s),
             {cause: packets for cause, packets in lost.items() if packets},
             tally.retransmitted - each.tally.retransmitted, before_bps, back_s, each.refused))
@@ -134,7 +135,8 @@ def instants(found: Sequence[Aftermath], started_s: float) -> Iterator[tuple[flo
         at = started_s + each.at_s
         yield at, f"event: {each.event}"
         marks = ((each.detected_s, "the controller learnt of"), (each.local_s, "local repair after"),
-                 (each.repaired_s, "the controller repaired after"), (each.rate_back_s, "the rate is back after"))
+                 (each.repaired_s, "the controller repaired after"),
+                 (each.rate_back_s, "the rate is back after"))
         for time, words in marks:
             if time is not None:
                 yield at + time, f"{words} {each.event}"

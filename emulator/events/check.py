@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from controllers.external import external_address
 from controllers.network import Network, links_of
 from emulator.errors import BadInput, nearest
 from emulator.events.spec import Event
@@ -22,8 +23,8 @@ class _Fabric:
         self.network = Network(graph, routing, seed)
 
 
-def check_events(events: Sequence[Event], graph: Graph, routing: str, seed: int, switch: str, deadline_s: float,
-                 iterations: int, phases: Iterable[str], frame_bytes: int) -> None:
+def check_events(events: Sequence[Event], graph: Graph, routing: str, seed: int, switch: str,
+                 deadline_s: float, iterations: int, phases: Iterable[str], frame_bytes: int) -> None:
     """Raise BadInput, with the event as it was written, for the first that cannot be.
 
     switch: 'bpf' or 'ovs'. iterations: of the replay, warm-up included. phases: the names that the
@@ -32,6 +33,8 @@ def check_events(events: Sequence[Event], graph: Graph, routing: str, seed: int,
     fabric, phases = _Fabric(graph, routing, seed), set(phases)
     for event in events:
         try:
+            if event.kind in ("controller", "drain", "undrain") and external_address(routing):
+                raise BadInput("an external controller is not ours to stop or to drain with.")
             _check_when(event, deadline_s, iterations, phases)
             if event.kind == "loss":
                 _check_loss(event, switch, frame_bytes)
@@ -54,8 +57,8 @@ def _check_loss(event: Event, switch: str, frame_bytes: int) -> None:
     if switch != "bpf":
         raise BadInput("random loss needs --switch bpf; Open vSwitch loses nothing on request.")
     if event.value * 8 * frame_bytes > MOST_LOSS:
-        raise BadInput(f"a bit error rate of {event.value:g} loses {event.value * 8 * frame_bytes:.0%} of full "
-                       f"packets; give at most {MOST_LOSS / 8 / frame_bytes:.2g}.")
+        raise BadInput(f"a bit error rate of {event.value:g} loses {event.value * 8 * frame_bytes:.0%} of "
+                       f"full packets; give at most {MOST_LOSS / 8 / frame_bytes:.2g}.")
 
 
 def _link_named(fabric: _Fabric, name: str) -> set[int]:

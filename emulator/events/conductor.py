@@ -28,8 +28,8 @@ class Conductor:
     a controller that it started again lives as long as its thread.
     """
 
-    def __init__(self, events: Sequence[Event], fabric: Fabric, switches: object, controller: ControllerProcess,
-                 engine: Engine) -> None:
+    def __init__(self, events: Sequence[Event], fabric: Fabric, switches: object,
+                 controller: ControllerProcess, engine: Engine) -> None:
         self._controller = controller
         self._acts = Acts(fabric, switches)
         self._counter = Counter(self._acts.chip, fabric.ports, lambda: _retransmitted(engine))
@@ -75,7 +75,7 @@ class Conductor:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
             self._perform_all()
-        except (EmulatorError, OSError) as failure:  # raised again by finish, in the thread that can report it
+        except (EmulatorError, OSError) as failure:  # raised again by finish, in a thread that can report it
             self._failure = failure
         finally:
             self._idle.set()
@@ -205,7 +205,8 @@ class Conductor:
         missed = [event.text for event in self._steps] + [event.text for _, _, event in self._due]
         return EventsRecord(
             tuple(self._happenings), end, tuple(missed), tuple(self._port_events), tuple(self._repairs),
-            tuple(self._adoptions), frozenset(self._acts.interrupted), frozenset(self._acts.reshaped), frozenset(self._acts.lossy),
+            tuple(self._adoptions), frozenset(self._acts.interrupted), frozenset(self._acts.reshaped),
+            frozenset(self._acts.lossy),
             frozenset(self._acts.altered), lost_at)
 
     @property

@@ -24,7 +24,7 @@ ABOUT = ("AT KIND TARGET …: at a time after the start (3s) or at a step (itera
 
 @dataclass(frozen=True)
 class When:
-    """time_s after the start of the replay, or after iteration `iteration` (from 1) or phase `phase` began."""
+    """time_s after the start of the replay, of iteration `iteration` (from 1), or of phase `phase`."""
 
     time_s: float
     iteration: int | None = None
@@ -44,8 +44,8 @@ class When:
 class Event:
     """One thing to do. kind: link, switch, degrade, loss, controller, drain or undrain.
 
-    up: it comes back, or is given back what it had. value: the share of its rate that a degraded link keeps, or the
-    bit error rate of a lossy one. text: as it was written.
+    up: it comes back, or is given back what it had. value: the share of its rate that a degraded link
+    keeps, or the bit error rate of a lossy one. text: as it was written.
     """
 
     when: When

@@ -1,4 +1,4 @@
-"""Counting what events cost: packets by cause, from the programs of bpf switches and the kernel's counters."""
+"""Counting what events cost: packets by cause, from bpf switches and the kernel's counters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable

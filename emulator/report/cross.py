@@ -9,7 +9,7 @@ from rich.table import Table
 from emulator.crosstable import Cell, Filled
 from emulator.report.tables import table
 
-BAR_CHARACTERS = 40
+BAR_CHARACTERS, CELL_CHARACTERS = 40, 9
 BAR_PX, HEIGHT_PX, LEFT_PX, TEXT_PX = 26, 220, 46, 12
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#222222")
 
@@ -21,7 +21,9 @@ def cross(filled: Filled) -> Group:
     published = list(dict.fromkeys(name for row in t.published.values() for name in row))
     columns = [column or t.figure for column in filled.columns]
     made = table(f"{unit}, mean ± sd over the seeds", t.rows, *(["reference"] if t.referred else []),
-                 *columns, *(f"published {name}" for name in published))
+                 *columns, *(f"publ.\n{name}" for name in published))
+    for column in made.columns[1:len(made.columns) - len(published)]:
+        column.min_width = CELL_CHARACTERS  # the heading folds, not the figure
     for row in filled.rows:
         one = filled.reference.get(row) or filled.reference.get("")
         made.add_row(row, *([_show(one)] if t.referred else []),
@@ -35,9 +37,9 @@ def cross(filled: Filled) -> Group:
 def _show(cell: Cell | None) -> str:
     if cell is None:
         return "-"
-    doubt = "" if cell.trusted == cell.count else " *"
+    doubt = "" if cell.trusted == cell.count else "*"
     mean, sd = (f"{v:.2f}" if abs(cell.mean) < 1000 else f"{v:.3g}" for v in (cell.mean, cell.sd))
-    return f"{mean} ± {sd}{doubt}"
+    return f"{mean}±{sd.removeprefix('0')}{doubt}" if cell.count > 1 else f"{mean}{doubt}"
 
 
 def _doubts(filled: Filled) -> list[str]:

@@ -19,8 +19,8 @@ def events(summary: Mapping[str, Any]) -> Group | None:
     parts += [f"Refused: {each['event']}: {each['refused']}" for each in block["happened"] if each["refused"]]
     parts += [f"Never came: {text}; the workload ended before" for text in block["missed"]]
     if block["counted"]:
-        parts.append(f"Lost to events: {block['lost_packets']} packets ({percent(block['lost_share'], 3)} of those "
-                     f"that hosts sent)")
+        parts.append(f"Lost to events: {block['lost_packets']} packets "
+                     f"({percent(block['lost_share'], 3)} of those that hosts sent)")
     return Group(*parts, "")
 
 
@@ -36,7 +36,7 @@ def _table(block: Mapping[str, Any]) -> Table:
                  "controller repaired", "rate back", "lost", "sent again")
     for each in block["happened"]:
         lost = ", ".join(f"{packets} {cause}" for cause, packets in each["lost"].items()) or "0"
-        made.add_row(each["event"], seconds(each["at_s"]), seconds(each["detected_s"]), seconds(each["local_s"]),
-                     _repaired(each), seconds(each["rate_back_s"]), lost if block["counted"] else "-",
-                     str(each["retransmitted"]))
+        made.add_row(each["event"], seconds(each["at_s"]), seconds(each["detected_s"]),
+                     seconds(each["local_s"]), _repaired(each), seconds(each["rate_back_s"]),
+                     lost if block["counted"] else "-", str(each["retransmitted"]))
     return made

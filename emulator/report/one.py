@@ -28,13 +28,14 @@ def headline(summary: Summary) -> str:
     """One line that says what ran."""
     e, s = summary["experiment"], summary["setup"]
     return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host link "
-            f"{show_rate(e['rate_bps'])}{_delay(e)} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
+            f"{show_rate(e['rate_bps'])}{_link(e)} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
             f"{e['switch']} switch · {e['routing']} · {e['cc']} · seed {e['seed']}")
 
 
-def _delay(experiment: Mapping[str, Any]) -> str:
-    """Of each link, where it has one."""
-    return f", delay {show_time(experiment['delay_s'])}" if experiment["delay_s"] else ""
+def _link(experiment: Mapping[str, Any]) -> str:
+    """Delay and bit errors of each link, where it has any."""
+    delay, rate = experiment["delay_s"], experiment["bit_error_rate"]
+    return (f", delay {show_time(delay)}" if delay else "") + (f", bit errors {rate:g}" if rate else "")
 
 
 def _work(summary: Summary) -> Table:

@@ -47,8 +47,23 @@ def with_bit_errors(loss: dict[str, Any], plan: Plan, outcome: Outcome) -> dict[
     for port in outcome.ports:
         if outcome.bit_errors.get(port.name):
             by_link[port.link] = by_link.get(port.link, 0) + outcome.bit_errors[port.name]
-    return {**loss, "bit_error_rate": plan.bit_error_rate, "bit_error_packets": sum(by_link.values()),
+    return {**loss, **_two_counts(outcome), "bit_error_rate": plan.bit_error_rate,
+            "bit_error_packets": sum(by_link.values()),
             "bit_errors_by_link": [{"link": link, "packets": by_link[link]} for link in sorted(by_link)]}
+
+
+def _two_counts(outcome: Outcome) -> dict[str, Any]:
+    """Drops at switch ports as the switch counts them itself and as the kernel's qdiscs do; null where the
+    switch does not count. count_difference is over all ports, without signs that could cancel.
+    """
+    if outcome.packets is None:
+        return dict.fromkeys(("dropped_by_switch_count", "dropped_by_kernel_count", "count_difference"))
+    own: dict[str, int] = {}
+    for queue in outcome.packets.queues:
+        own[queue.port] = own.get(queue.port, 0) + queue.dropped_packets
+    kernel = {port: outcome.between.queues[port].dropped_packets for port in own}
+    return {"dropped_by_switch_count": sum(own.values()), "dropped_by_kernel_count": sum(kernel.values()),
+            "count_difference": sum(abs(own[port] - kernel[port]) for port in own)}
 
 
 def connections_by_top_switch(plan: Plan, outcome: Outcome) -> dict[str, int]:

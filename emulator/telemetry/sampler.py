@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from types import TracebackType
 from emulator import errors
 from emulator.errors import BadInput, Untrusted
 from emulator.fabric.spec import Port
+from emulator.readable import can_be_read
 from emulator.telemetry.cpu import core_series
 from emulator.telemetry.series import QueueSeries, Recording, queue_series
 from emulator.telemetry.shared import map_arrays
@@ -96,7 +96,7 @@ class QueueSampler:
 
     def _line(self, timeout_s: float) -> dict:
         """The process's next line; its error is raised here."""
-        readable, _, _ = select.select([self._process.stdout], [], [], timeout_s)
+        readable = can_be_read(self._process.stdout, timeout_s)
         line = self._process.stdout.readline() if readable else ""
         if not line:
             what = "ended by itself" if readable else f"did not answer within {timeout_s:g} s"

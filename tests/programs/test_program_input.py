@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput
-from emulator.experiment import dump, expand, make, read_file
+from emulator.experiment import dump, make, read_file
+from emulator.matrix import expand
 from emulator.fabric.spec import HostSite
 from emulator.options import parse
 from emulator.programs.environment import User, base, filled, of_rank

@@ -191,10 +191,13 @@ def test_the_command(tmp_path, capsys):
     assert len(read_cm(str(tmp_path / "x.cm")).flows) == 16 * 30
     assert read_topo(tmp_path / "x.topo").host_rate_bps == 100e9
     assert len(read_goal(str(tmp_path / "x.goal")).ranks) == 16
+    real = ["--target-rate", "400gbit", "--topo", str(tmp_path / "real.topo")]
+    assert main([*options[:-2], *real]) == 0 and read_topo(tmp_path / "real.topo").host_rate_bps == 400e9
     capsys.readouterr()
     for words, says in (([*options, *files], "is there already"), (options, "nothing to write"),
                         ([*options, "--cm", str(tmp_path / "no" / "x.cm")], "cannot be written"),
                         ([*options, "--repeat", "2", "--cm", str(tmp_path / "y.cm")], "has 2 runs"),
+                        ([*options[:-2], "--topo", str(tmp_path / "y.topo")], "whole Gb/s"),
                         (["--workload", "nope", "--cm", str(tmp_path / "y.cm")], "Unknown workload")):
         assert main(words) == 2
         said = capsys.readouterr().err

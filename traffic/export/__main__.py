@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--topo", metavar="FILE", help="the fabric as an htsim topology")
     made.add_argument("--goal", metavar="FILE", help="the workload as a GOAL schedule")
     made.add_argument("--host-link", metavar="RATE", help="the target's host link in the .topo "
-                      "(default: --rate times --dilation)")
+                      "(default: --target-rate, or --rate times --dilation)")
     made.add_argument("--latency", metavar="TIME", default="0s", help="of each link in the .topo (default: "
                                                                       "0s)")
     made.add_argument("--force", action="store_true", help="replace files that are there")
@@ -68,8 +68,17 @@ def _plan(rest: list[str]) -> tuple[Plan, Experiment]:
     if len(runs) != 1:
         raise BadInput(f"the experiment has {len(runs)} runs; export one, without matrix and repeat.")
     label, asked = runs[0]
-    target = asked.model_copy(update={"dilation": 1.0, "byte_scale": 1.0})
+    target = asked.model_copy(update={"dilation": 1.0, "byte_scale": 1.0, "target_rate": "auto"})
     return resolve(label, target, "bpf", "bpf"), asked
+
+
+def _host_rate_bps(host_link: str | None, plan: Plan, asked: Experiment) -> float:
+    """The target's host link: as named, or what the experiment's rate stands for."""
+    if host_link:
+        return parse_rate(host_link, "--host-link")
+    if asked.target_rate != "auto":
+        return parse_rate(asked.target_rate, "--target-rate")
+    return plan.wire.rate_bps * (1.0 if asked.dilation == "auto" else asked.dilation)
 
 
 def _main(argv: list[str]) -> None:
@@ -83,9 +92,7 @@ def _main(argv: list[str]) -> None:
         if file.exists() and not given.force:
             raise BadInput(f"{file} is there already; choose another name or add --force.")
     plan, asked = _plan(rest)
-    latency_s, rate_bps = parse_time(given.latency, "--latency"), plan.wire.rate_bps * asked.dilation
-    if given.host_link:
-        rate_bps = parse_rate(given.host_link, "--host-link")
+    latency_s, rate_bps = parse_time(given.latency, "--latency"), _host_rate_bps(given.host_link, plan, asked)
     for kind, (text, notes) in texts(plan, tuple(files), rate_bps, latency_s).items():
         try:
             files[kind].write_text(text)

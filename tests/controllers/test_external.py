@@ -1,0 +1,56 @@
+"""A controller of the user's own: relayed in, counted, or said to be missing."""
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controllers.external import external_address
+from controllers.relay import PACKET_IN, Framer
+from emulator.errors import BadInput
+from tests.commands import CLONE, NOISE, finish, strict_json
+
+
+@given(st.lists(st.tuples(st.integers(0, 35), st.integers(0, 60)), max_size=20), st.data())
+def test_messages_are_counted_however_the_stream_is_cut(messages, data):
+    stream = b"".join(struct.pack("!BBHI", 6, kind, 8 + size, 1) + bytes(size) for kind, size in messages)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    framer = Framer(PACKET_IN)
+    for start, end in zip([0, *cuts], [*cuts, len(stream)]):
+        framer.feed(stream[start:end])
+    assert framer.count == sum(kind == PACKET_IN for kind, _ in messages)
+
+
+def test_how_it_is_written():
+    assert external_address("external:10.0.0.1:6653") == ("10.0.0.1", 6653)
+    assert external_address("external:[::1]:6653") == ("::1", 6653)
+    assert external_address("ecmp") is None
+    for text in ("external", "external:", "external:host", "external::1", "external:h:0", "external:h:x"):
+        with pytest.raises(BadInput, match="external:HOST:PORT"):
+            external_address(text)
+
+
+@pytest.mark.root
+def test_nobody_listens():
+    status, _, said = finish("--routing", "external:127.0.0.1:1", "--workload", "pattern:stride=1",
+                             "--topology", "leaf-spine:leaves=2,spines=2,hosts=1")
+    assert status == 3 and said.count("\n") == 1 and "no controller listens on 127.0.0.1:1" in said
+
+
+def scene(routing: str, out) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        ["unshare", "--net", "--fork", "--kill-child", sys.executable, "-m", "tests.controllers.external_scene",
+         routing, str(out)], cwd=CLONE, capture_output=True, text=True, timeout=90)
+
+
+@pytest.mark.root
+def test_a_controller_outside_drives_the_switches(tmp_path):
+    done = scene("ecmp", tmp_path)
+    assert done.returncode in (0, 5), done.stderr
+    assert "books: ['l1', 'l2', 's1', 's2'] 0" in done.stdout
+    checks = strict_json(tmp_path / "summary.json")["fidelity"]["checks"]
+    assert {check["name"] for check in checks if not check["ok"]} <= NOISE
