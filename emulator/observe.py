@@ -1,6 +1,7 @@
 """From what a run brought back to what the verdict looks at."""
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -126,12 +127,15 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
             continue
         if not (back and outcome.paths[key]):  # spread over many paths
             continue
+        waits = waits_s[plan.class_number(key.traffic_class)]
         path = [links[frozenset(pair)] for pair in zip(outcome.paths[key], outcome.paths[key][1:])]
         base = plan.wire.one_way_s(path, plan.wire.payload_bytes) + plan.wire.ack_s(path)
         hosts = outcome.paths[key]
-        delays.append(PathDelay(f"{hosts[0]}-{hosts[-1]}", (*_ports(hosts, links), *_ports(back, links)),
-                                sum(connection.rtt_samples_s) / len(connection.rtt_samples_s), base,
-                                waits_s[plan.class_number(key.traffic_class)]))
+        ports = (*_ports(hosts, links), *_ports(back, links))
+        if any(math.isnan(waits.get(port, 0.0)) for port in ports):  # starved: no mean says how long it waits
+            continue
+        rtt_s = sum(connection.rtt_samples_s) / len(connection.rtt_samples_s)
+        delays.append(PathDelay(f"{hosts[0]}-{hosts[-1]}", ports, rtt_s, base, waits))
     return delays
 
 

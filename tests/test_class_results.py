@@ -78,6 +78,12 @@ def test_a_wait_is_the_depth_over_the_rate_of_the_time():
     assert made.busy_share(0, 10.0, 30.0) == pytest.approx(1.0) and made.busy_share(1, 10.0, 30.0) == 0.0
 
 
+def test_a_starved_queue_has_no_mean_wait():
+    rates = np.zeros((100, 2))
+    rates[:, 0], rates[::20, 0] = 0.0, 100.0
+    assert np.isnan(record(rates + 1e-9).mean_wait_s(0, 10.0, 30.0))
+
+
 def pauses(*rows: PortPauses) -> PauseRecord:
     return PauseRecord(rows, 0.001, 0.0002, 0.003)
 

@@ -50,6 +50,7 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
                  "queue p99", "delay p99", "FCT p50", "FCT p99")
     made.columns[1].justify = "left"
     _narrow(made)
+    made.columns[1].no_wrap = False  # a run's label may be long
     for name in dict.fromkeys(row["name"] for _, row in found):
         for label, row in found:
             if row["name"] == name:

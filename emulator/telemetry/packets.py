@@ -88,7 +88,7 @@ class PacketRecord:
     def mean_wait_s(self, column: int, start_s: float, end_s: float) -> float:
         """How long a packet of queue `column` waits, averaged over time, by Little's law: its mean depth over
         what it sent, in each second, because its rate changes with what the other classes leave. 0 if it
-        sent nothing.
+        sent nothing; NaN if it was starved so that packets waited for longer than that second.
         """
         if self.sent is None:
             return 0.0
@@ -102,4 +102,7 @@ class PacketRecord:
         step = max(1, min(len(moments) - 1, round(1.0 / float(np.diff(moments).mean()))))
         passed, waited = sent[step:] - sent[:-step], held[step:] - held[:-step]
         served = passed > 0
-        return float((waited[served] / passed[served]).mean()) if served.any() else 0.0
+        waits_s = waited[served] / passed[served]
+        if (waits_s > (moments[step:] - moments[:-step])[served]).any():
+            return float("nan")
+        return float(waits_s.mean()) if served.any() else 0.0
