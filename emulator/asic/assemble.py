@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from emulator.asic.chip import Chip, PortSite, Sizes, SwitchSite, install
+from emulator.asic.gate import KICK
 from emulator.asic.hashing import mix
 from emulator.asic.queueing import Queueing
 from emulator.asic.shaper import port_faults, port_messages, read_qdiscs
@@ -44,7 +45,19 @@ def assemble(fabric: Fabric, queueing: Queueing, telemetry: bool = True, sizes: 
     except NetlinkError as error:
         raise EmulatorError(f"The kernel refused the queues of the switches: {error.strerror} "
                             f"(message {error.index}).") from error
-    return install(sites(fabric), queueing, fabric.spec.mtu, telemetry, sizes)
+    chip = install(sites(fabric), queueing, fabric.spec.mtu, telemetry, sizes)
+    if len(queueing.classes) > 1:
+        _spend_own_rates(chip)
+    return chip
+
+
+def _spend_own_rates(chip: Chip) -> None:
+    """One frame of ours through each class: the first goes by the class's own rate, ahead of strict classes;
+    after it nothing does for a minute, the longest that HTB remembers a debt (HTB's mbuffer).
+    """
+    for ifindex in chip.site:
+        for number in range(chip.classes):
+            chip.emit(ifindex, KICK, number)
 
 
 def faults(fabric: Fabric, queueing: Queueing) -> list[str]:

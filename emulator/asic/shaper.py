@@ -5,8 +5,10 @@ One class: as on every other link end, HTB 1:, class 1:1, leaf 10: (emulator/fab
     htb 1: - class 1:100 (the port's rate) +- class 1:1 - leaf 10:   class 0
                                            +- class 1:2 - leaf 11:   class 1 ...
 
-queue.bpf.c sets skb->priority to the class id, so there are no filters. A child's own rate is a
-thousandth of the port's; all else it borrows from the parent, which HTB hands out by `prio` first
+queue.bpf.c sets skb->priority to the class id, so there are no filters. A child's own rate is the
+least there is (HTB serves whoever is within his own rate before it looks at `prio`: a thousandth of the port's
+let seven frames of the others go before a strict class's after every pause, and one in 140 later); what it
+sends it borrows from the parent, which HTB hands out by `prio` first
 (strict classes 0, 1, ... in order; the weighted ones share the last) and by deficit round robin with
 `quantum` within a prio (the weights): net/sched/sch_htb.c. A leaf is a bfifo with the class's limit,
 under a TBF of the same limit where the class can be paused (gate.py).
@@ -23,7 +25,8 @@ from emulator.fabric.link import (CLASS, H_ROOT, LEAF, PARENT, ROOT, Shape, htb_
                                   read_kind, shape)
 from emulator.netlink import Message, Netlink, attribute, attributes, nest, text, u32
 
-_OWN_SHARE = 1000  # a child's own rate is 1/1000 of the port's
+_OWN_BYTES_PER_S = 1  # of a child: the least there is
+_OWN_BURST_TICKS = 1
 _MAX_QUANTUM = 200_000  # above, HTB warns
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 _HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
@@ -49,9 +52,8 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     else:
         messages.append(rtnl.traffic_class(ifindex, PARENT, ROOT, _class(port, port.rate_bytes_per_s, 0)))
         for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)):
-            own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)
             messages.append(rtnl.traffic_class(ifindex, CLASS + number, PARENT,
-                                               _class(replace(port, quantum_bytes=quantum), own, prio)))
+                                               _class(replace(port, quantum_bytes=quantum), _OWN_BYTES_PER_S, prio)))
     for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
         options = (gate(OPEN_BYTES_PER_S, OPEN_BURST_BYTES, limit) if queueing.pausable
                    else leaf(replace(port, limit_bytes=limit)))
@@ -66,9 +68,8 @@ def class_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     whole = _class(port, port.rate_bytes_per_s, 0)
     if len(queueing.classes) == 1:
         return [rtnl.changed_class(ifindex, CLASS, ROOT, whole)]
-    own = max(port.rate_bytes_per_s // _OWN_SHARE, 1)
     return [rtnl.changed_class(ifindex, PARENT, ROOT, whole), *(
-        rtnl.changed_class(ifindex, CLASS + number, PARENT, _class(replace(port, quantum_bytes=quantum), own, prio))
+        rtnl.changed_class(ifindex, CLASS + number, PARENT, _class(replace(port, quantum_bytes=quantum), _OWN_BYTES_PER_S, prio))
         for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)))]
 
 
@@ -84,14 +85,14 @@ def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:
 
 
 def _class(port: Shape, rate_bytes_per_s: int, prio: int) -> bytes:
-    """A class with a rate of its own that may take the whole port's; one frame of burst for a child."""
+    """A class with a rate of its own that may take the whole port's; no burst of its own for a child."""
     def spec(rate: int) -> bytes:
         return _RATESPEC.pack(0, _ETHERNET, 0, 0, 0, min(rate, _U32))
 
     ceil = port.rate_bytes_per_s
     burst = port.burst_ticks
     if rate_bytes_per_s != ceil:
-        burst = min(port.quantum_bytes * 10**9 // rate_bytes_per_s // _TICK_NS, _U32)
+        burst = _OWN_BURST_TICKS
     parms = spec(rate_bytes_per_s) + spec(ceil) + struct.pack(
         "=5I", burst, port.burst_ticks, port.quantum_bytes, 0, prio)
     return text(_TCA_KIND, "htb") + nest(

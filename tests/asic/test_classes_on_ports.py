@@ -32,4 +32,5 @@ def test_the_ports_are_read_back(sender):
     assert sender["faults"] == [] and sender["rates"] == [10e6]
     assert len(sender["faults_of_old"]) == 6, "one class of each of six ports has another weight than expected"
     assert all("quantum" in fault for fault in sender["faults_of_old"])
-    assert all(sent > 0 for sent in sender["sent"][:4]) and sender["sent"][4:] == [0, 0, 0, 0]
+    ours = sender["sent"][4:]  # a short frame went through each class of each port when it was made
+    assert len(set(ours)) == 1 and all(sent > ours[0] for sent in sender["sent"][:4])

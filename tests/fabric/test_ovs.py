@@ -98,7 +98,7 @@ def test_what_is_broken_is_named(play):
     assert "Switch s1 drops packets from h1 to h3" in out["trace"]
     assert "l1-eth3 is down" in out["no_link"]
     assert out["again"]["tcp"] == out["host_again"]["tcp"] == 1
-    assert "ovs-vswitchd ended with status -9" in out["dead"]
+    assert "ovs-vswitchd was killed by signal 9" in out["dead"]
 
 
 @pytest.mark.root
