@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from emulator.delay.record import LOSSES
 from emulator.fidelity.observations import Check, Observations
 from emulator.fidelity.pace import as_option, some
 from emulator.telemetry.statistics import depth_statistics
@@ -60,7 +61,8 @@ def _on_links(run: Observations) -> Iterator[tuple[int, str]]:
     links = run.between.links
     for port in run.ports:
         sent, received = links[port.name].tx_packets, links[port.peer].rx_packets
-        if sent != received:
+        under_way = run.delay and received < sent and not run.planned.interrupted.isdisjoint((port.name, port.peer))
+        if sent != received and not under_way:  # what a link held when it failed is gone with it
             yield abs(sent - received), f"{port.name} sent {sent} packets and {port.peer} received {received}"
         if port.name in run.planned.interrupted:
             continue  # what was sent to a dead link is lost, and is accounted for at its queue
@@ -100,8 +102,9 @@ def _elsewhere(run: Observations) -> Iterator[tuple[int, str]]:
         for name in SOCKET_DROPS:
             if counters.get(name, 0):
                 yield counters[name], f"{host} counts {counters[name]} {name}"
+    excused = LOSSES["lost_refused"] if run.planned.interrupted else ""  # by a port that an event took down
     for where, number in (*run.datapath_losses.items(), *(run.delay.losses.items() if run.delay else ())):
-        if number:
+        if number and where != excused:
             yield number, f"{number} {where}"
 
 

@@ -1,13 +1,14 @@
 """The table of an experiment file that asks for one, as text and as a picture (SVG, a bar a cell)."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from rich.console import Group
 from rich.table import Table
 
 from emulator.crosstable import Cell, Filled
-from emulator.report.tables import table
+from emulator.report.tables import short_labels, table
 
 BAR_CHARACTERS, CELL_CHARACTERS = 40, 9
 BAR_PX, HEIGHT_PX, LEFT_PX, TEXT_PX = 26, 220, 46, 12
@@ -19,19 +20,34 @@ def cross(filled: Filled) -> Group:
     t = filled.table
     unit = f"{t.figure}{' as a fraction of the reference' if t.referred else ''}"
     published = list(dict.fromkeys(name for row in t.published.values() for name in row))
-    columns = [column or t.figure for column in filled.columns]
+    columns = _heads([column or t.figure for column in filled.columns])
+    labels = dict(zip(filled.rows, _rows(filled.rows)))
     made = table(f"{unit}, mean ± sd over the seeds", t.rows, *(["reference"] if t.referred else []),
                  *columns, *(f"publ.\n{name}" for name in published))
     for column in made.columns[1:len(made.columns) - len(published)]:
         column.min_width = CELL_CHARACTERS  # the heading folds, not the figure
     for row in filled.rows:
         one = filled.reference.get(row) or filled.reference.get("")
-        made.add_row(row, *([_show(one)] if t.referred else []),
+        made.add_row(labels[row], *([_show(one)] if t.referred else []),
                      *(_show(filled.cells.get((row, column))) for column in filled.columns),
                      *(f"{value:.2f}" if (value := filled.published(row).get(name)) is not None else "-"
                        for name in published))
     return Group(made, *_doubts(filled), *_bars(filled), *_resemblance(filled),
                  *(f"Note: {note}" for note in t.notes))
+
+
+def _rows(rows: Sequence[str]) -> list[str]:
+    """What differs: neither a kind that all share ('pattern:') nor parameters that all have."""
+    short = short_labels(rows, longest=20)
+    kinds = {label.partition(":")[0] for label in short}
+    return [label.partition(":")[2] for label in short] if len(kinds) == 1 and all(
+        ":" in label for label in short) else short
+
+
+def _heads(columns: list[str]) -> list[str]:
+    """Names without their parameters, where they still differ."""
+    short = [column.partition(":")[0] for column in columns]
+    return short if len(set(short)) == len(short) else columns
 
 
 def _show(cell: Cell | None) -> str:
