@@ -50,7 +50,9 @@ MOST_NAMES = 12  # a sentence is not a list
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint ' (did you mean "ecmp"?)' for a misspelt name, or the list of what is known."""
-    known = sorted(known)
+    known = sorted(set(known) - {name})
+    if not known:
+        return ""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
         return f' (did you mean "{close[0]}"?)'

@@ -115,6 +115,12 @@ class Experiment(pydantic.BaseModel):
 
 
 
+PLAINLY = {"bool_type": "is neither yes nor no", "bool_parsing": "is neither yes nor no", "missing": "is missing",
+           "string_pattern_mismatch": "may have letters, digits, and _ . - only", "tuple_type": "is not a list",
+           "list_type": "is not a list", "dict_type": "is not a mapping of names to values",
+           "string_type": "is not a single value"}
+"""What the checks of pydantic mean, by their names."""
+
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
 _FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
 FILE_OPTIONS = ("topology", "workload", "classes")
@@ -153,13 +159,16 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
     if not first["loc"] and "both given" in first["msg"]:
         return f"{where}: {first['msg'].removeprefix('Value error, ')}."
+    if first["type"] == "extra_forbidden" and first["loc"][0] == "jobs":
+        known = [field.alias or key for key, field in JobEntry.model_fields.items()]
+        return f'{where}: a job has no key "{first["loc"][-1]}"{nearest(str(first["loc"][-1]), known)}.'
     if first["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in ExperimentFile.model_fields.items()]
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
     span = _range(ExperimentFile.model_fields.get(name.replace("-", "_")))
     if span and first["type"] != "value_error":
         return f"{where}: {name}={first['input']} is not {span}."
-    message = first["msg"].removeprefix("Value error, ")
+    message = PLAINLY.get(first["type"]) or first["msg"].removeprefix("Value error, ")
     return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
 
 

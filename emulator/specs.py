@@ -46,7 +46,7 @@ def take(spec: Spec, what: str, known: Mapping[str, Callable[[str], object]]) ->
     values: dict[str, object] = {}
     for key, text in spec.params.items():
         if key not in known:
-            raise BadInput(f'{what} {spec.name} has no parameter "{key}"{nearest(key, known)}.')
+            raise BadInput(f'{what} {spec.name} has no parameter "{key}"{nearest(key, known) if known else "; it takes none"}.')
         try:
             values[key] = known[key](text)
         except BadInput as error:

@@ -18,7 +18,7 @@ CLONE = Path(__file__).resolve().parent.parent
 SMALL = ("--topology", "leaf-spine:leaves=2,spines=1,hosts=1")
 NOISE = {"idle", "steal", "timers", "gaps", "delay"}
 """Checks that another user of the machine can make fail; a run that fails only these is tried again."""
-TRIES = 3
+TRIES = 2
 
 
 @dataclass

@@ -70,7 +70,7 @@ def test_jobs_that_follow_one_another_may_share_hosts():
     (["allreduce:bytes=1kB+2kB"], "several jobs by itself"), (["allredduce"], "did you mean"),
     (["; name=a"], "begins with no workload"), (["allreduce; hots=h1"], 'has "hots=h1"'),
     (["allreduce; name=a; name=b"], "gives name twice"), ([{"name": "a"}], "workload"),
-    ([{"workload": "allreduce", "colour": "red"}], "unknown key")])
+    ([{"workload": "allreduce", "colour": "red"}], "a job has no key")])
 def test_jobs_that_cannot_be(jobs, sentence):
     said = refusal(topology=TOPOLOGY, workload="jobs", jobs=jobs)
     assert sentence in said and "\n" not in said
@@ -123,9 +123,9 @@ def test_one_job_alone_keeps_its_place_among_all():
     only = several("allreduce:bytes=100kB,ranks=4; name=a", "alltoall:bytes=900kB; name=b", only="a")
     assert only.workload == both.workload and only.only == frozenset({0})
     assert only.ideal.ideal_s < both.ideal.ideal_s
-    assert "not one of several jobs" in refusal(topology=TOPOLOGY, workload="jobs", only="b",
+    assert "chooses among several jobs" in refusal(topology=TOPOLOGY, workload="jobs", only="b",
                                                 jobs=["allreduce; name=a"])
-    assert "not one of several jobs" in refusal(topology=TOPOLOGY, workload="allreduce", only="a")
+    assert "chooses among several jobs" in refusal(topology=TOPOLOGY, workload="allreduce", only="a")
 
 
 @given(st.text("abc=;,: ", max_size=30))

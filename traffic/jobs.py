@@ -21,6 +21,8 @@ def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve
     one another (`after`) may have the same hosts, others only where the later one says `share`.
     """
     names = [entry.name or f"job{number + 1}" for number, entry in enumerate(entries)]
+    if "all" in names:
+        raise BadInput('jobs: none can be called "all", which is what --only calls all of them.')
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
         raise BadInput(f'jobs: two are called "{twice}"; name each differently.')
@@ -61,7 +63,9 @@ def chosen(workload: Workload, only: str) -> frozenset[int] | None:
     if only == "all":
         return None
     names = [job.name for job in workload.parts]
-    if not workload.jobs or only not in names:
+    if not workload.jobs:
+        raise BadInput(f'--only "{only}" chooses among several jobs, and there is one workload; leave it out.')
+    if only not in names:
         raise BadInput(f'--only "{only}" is not one of several jobs{nearest(only, ["all", *names])}.')
     return frozenset({names.index(only)})
 
