@@ -37,7 +37,7 @@ class Run:
             assert time.monotonic() < end_s
         raise AssertionError(f"it ended with {self.process.wait(10)} and never said {words!r}")
 
-    def ended(self, within_s: float = 60.0) -> tuple[int, str, str]:
+    def ended(self, within_s: float = 120.0) -> tuple[int, str, str]:
         """(exit status, stdout, stderr) once it has ended; nothing of it may be left."""
         out, err = self.process.communicate(timeout=within_s)
         assert gone(self.token) == []

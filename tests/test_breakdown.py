@@ -110,6 +110,7 @@ def test_long_labels_are_cut_to_what_differs():
 
 
 @pytest.mark.root
+@pytest.mark.long
 def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path):
     """A pipeline with small transfers: its bubble is the formula's; every class sends what was planned."""
     job = f"{JOB},microbatches=4,forward=200ms,backward=400ms,optimizer=10ms,blocks=1,warmup=0"
@@ -130,6 +131,7 @@ def test_a_job_on_a_real_fabric_sends_its_bytes_and_fills_its_pipeline(tmp_path)
 
 
 @pytest.mark.root
+@pytest.mark.long
 def test_sharded_experts_on_a_real_fabric_end_with_the_right_data(tmp_path):
     """ZeRO-3, experts and tensor parallelism at once: every class is there, every sum is right."""
     job = ("llm:layers=4,hidden=1024,seq=256,vocab=1000,dp=4,tp=2,ep=2,experts=4,zero=3,microbatches=2,forward=10ms,"

@@ -116,6 +116,7 @@ def test_every_link_keeps_its_delay(tmp_path: Path) -> None:
     assert summary["experiment"]["delay_s"] == 0.005
 
 
+@pytest.mark.long
 @pytest.mark.root
 @root
 def test_bit_errors_are_lost_and_counted(tmp_path: Path) -> None:
@@ -130,6 +131,7 @@ def test_bit_errors_are_lost_and_counted(tmp_path: Path) -> None:
     assert 8 * 0.002 <= summary["transport"]["rtt_min_s"] < 8 * 0.002 + 0.01
 
 
+@pytest.mark.long
 @pytest.mark.root
 @root
 def test_a_relay_that_dies_is_told(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_two_jobs_and_a_background(tmp_path: Path) -> None:
     assert (out / "traffic_matrix.svg").read_text().count("<title>") == 5
 
 
+@pytest.mark.long
 def test_bytes_over_every_link_are_those_of_the_schedule(tmp_path: Path) -> None:
     """Headers and acknowledgements accounted for, within 2 %."""
     out = tmp_path / "out"
@@ -55,6 +56,7 @@ def test_bytes_over_every_link_are_those_of_the_schedule(tmp_path: Path) -> None
     assert len(busy) == 16 and all(abs(ratio - 1) < 0.02 for ratio in busy), busy
 
 
+@pytest.mark.long
 def test_a_job_that_does_not_end_is_named(tmp_path: Path) -> None:
     status, said, _ = finish(*TOPOLOGY, "--out", tmp_path / "out", "--deadline", "1s",
                              "--job", "sendrecv:bytes=10kB; name=quick; hosts=h1,h2",

@@ -123,7 +123,7 @@ def test_one_job_alone_keeps_its_place_among_all():
     only = several("allreduce:bytes=100kB,ranks=4; name=a", "alltoall:bytes=900kB; name=b", only="a")
     assert only.workload == both.workload and only.only == frozenset({0})
     assert only.ideal.ideal_s < both.ideal.ideal_s
-    assert "chooses among several jobs" in refusal(topology=TOPOLOGY, workload="jobs", only="b",
+    assert "not one of several jobs" in refusal(topology=TOPOLOGY, workload="jobs", only="b",
                                                 jobs=["allreduce; name=a"])
     assert "chooses among several jobs" in refusal(topology=TOPOLOGY, workload="allreduce", only="a")
 

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.root
 PAIR = ("--topology", "leaf-spine:leaves=2,spines=1,hosts=1", "--switch", "bpf", "--rate", "5mbit", "--verify")
 
 
+@pytest.mark.long
 def test_four_ranks_of_a_simai_workload_on_two_hosts(tmp_path: Path) -> None:
     (tmp_path / "job.txt").write_text(samples.SIMAI.replace("8192", "800000"))
     workload = f"simai:{tmp_path / 'job.txt'},map=pack"
@@ -24,6 +25,7 @@ def test_four_ranks_of_a_simai_workload_on_two_hosts(tmp_path: Path) -> None:
     assert {(row["src"], row["dst"]) for row in rows(tmp_path / "out" / "flows.csv")} == {("h1", "h2"), ("h2", "h1")}
 
 
+@pytest.mark.long
 def test_a_flow_starts_when_its_trigger_fires(tmp_path: Path) -> None:
     (tmp_path / "chain.cm").write_text(
         "Nodes 2\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 600000 send_done_trigger 1 prio 3\n"

@@ -57,6 +57,7 @@ def test_the_timeline_has_a_mark_for_each_thing_that_followed(bpf):
         assert words in marks
 
 
+@pytest.mark.long
 def test_a_link_that_stays_dead_degrades_or_loses_is_no_fault_of_the_emulation(tmp_path):
     summary = measure(tmp_path, *FABRIC, "--switch", "bpf", "--workload", "pattern:stride=2,bytes=500kB",
                       "--event", "phase=stride+300ms loss l1-s2 2e-6", "--event", "iteration=1+500ms degrade l1-s2 50%",
@@ -67,6 +68,7 @@ def test_a_link_that_stays_dead_degrades_or_loses_is_no_fault_of_the_emulation(t
     assert "1s link l2-s1 down" in events
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("ovs-vswitchd"), reason="needs Open vSwitch")
 def test_open_vswitch_heals_too_and_its_controller_adopts(tmp_path):
     summary = measure(tmp_path, "--topology", "leaf-spine:leaves=2,spines=2,hosts=1", "--rate", "500kbit",
