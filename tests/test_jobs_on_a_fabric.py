@@ -20,7 +20,7 @@ def test_two_jobs_and_a_background(tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text(yaml.safe_dump({
         "jobs": [{"workload": "allreduce:bytes=6MB,iterations=2", "name": "ring", "hosts": "h1,h4"},
-                 {"workload": "alltoall:bytes=3MB,iterations=4", "name": "all", "hosts": "h2,h5",
+                 {"workload": "alltoall:bytes=3MB,iterations=4", "name": "shuffle", "hosts": "h2,h5",
                   "start": "0.3s"},
                  {"workload": "broadcast:bytes=1500kB", "name": "last", "after": "ring", "hosts": "h1,h4"}],
         "background": "cdf:websearch,load=0.2,hosts=h3+h6,seed=2", "byte-scale": 30}))
@@ -36,7 +36,7 @@ def test_two_jobs_and_a_background(tmp_path: Path) -> None:
     background = summary["background"]
     assert background["ended"] == len(rows(out / "background.csv")) > 0
     assert {row["src"] for row in rows(out / "background.csv")} == {"h3", "h6"}
-    assert {row["job"] for row in rows(out / "flows.csv")} == {"ring", "all", "last"}
+    assert {row["job"] for row in rows(out / "flows.csv")} == {"ring", "shuffle", "last"}
     matrix = rows(out / "traffic_matrix.csv")
     assert all(row["planned_bytes"] == row["measured_bytes"] for row in matrix) and len(matrix) == 5
     assert "ring all-reduce (2)" in (out / "collectives.txt").read_text()

@@ -134,9 +134,10 @@ class Direction:
     def arrived_bytes(self) -> int:
         """Payload that the other end has received, by its own account, at most what is expected.
 
-        Of an end that forgot its counts the acknowledgements speak.
+        Of an end that forgot its counts, or whose end was not announced and so was last read before it, the
+        acknowledgements speak.
         """
-        if self.peer and self.peer.forgot:
+        if self.peer and (self.peer.forgot or not self.peer.ended):
             return self.expected_bytes
         return min(self.peer.last.received_bytes if self.peer else 0, self.expected_bytes)
 
