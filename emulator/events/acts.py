@@ -19,8 +19,8 @@ from emulator.netlink import Message, Netlink, NetlinkError
 class Acts:
     """The state of a fabric's links, and what changes it. `switches` is a BpfSwitches, or another kind.
 
-    Make it and use it in the sandbox's own namespace. `interrupted`, `reshaped` and `lossy` are the
-    interfaces that were ever touched.
+    Make it and use it in the sandbox's own namespace. `interrupted` and `reshaped` are the interfaces
+    that were ever touched.
     """
 
     def __init__(self, fabric: Fabric, switches: object) -> None:
@@ -34,7 +34,6 @@ class Acts:
         self._erring: set[str] = set()
         self.interrupted: set[str] = set()
         self.reshaped: set[str] = set()
-        self.lossy: set[str] = set()
         self._netlink = Netlink()
 
     def close(self) -> None:
@@ -108,9 +107,7 @@ class Acts:
             if port.netns is None:
                 to_host = self.fabric.port[port.peer].netns is not None
                 self.chip.set_bit_error_rate(port.ifindex, event.value, event.value if to_host else 0.0)
-        names = {port.name for port in self.ports_of(event)}
-        _set(self._erring, names, event.value > 0)
-        self.lossy |= names
+        _set(self._erring, {port.name for port in self.ports_of(event)}, event.value > 0)
 
     def _send(self, messages: list[Message], event: Event, netlink: Netlink | None = None) -> None:
         try:

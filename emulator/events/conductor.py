@@ -206,7 +206,6 @@ class Conductor:
         return EventsRecord(
             tuple(self._happenings), end, tuple(missed), tuple(self._port_events), tuple(self._repairs),
             tuple(self._adoptions), frozenset(self._acts.interrupted), frozenset(self._acts.reshaped),
-            frozenset(self._acts.lossy),
             frozenset(self._acts.altered), lost_at)
 
     @property

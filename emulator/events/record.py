@@ -46,8 +46,7 @@ class EventsRecord:
 
     end: the tally after the traffic. missed: events whose step never came, as written. port_events,
     repairs, adoptions: as the books of all controllers have them (controllers/process.py). interrupted:
-    interfaces that had no link at some time, reshaped: whose rate was changed, lossy: that lost packets
-    on request;
+    interfaces that had no link at some time, reshaped: whose rate was changed,
     altered_at_end: those that are not as they were built when the run ends. lost_at: interface -> packets
     that its link's failure took: waiting in the queue, or sent to it while it was dead; only where the
     switches count arrivals.
@@ -61,6 +60,5 @@ class EventsRecord:
     adoptions: tuple[Mapping[str, object], ...] = ()
     interrupted: frozenset[str] = frozenset()
     reshaped: frozenset[str] = frozenset()
-    lossy: frozenset[str] = frozenset()
     altered_at_end: frozenset[str] = frozenset()
     lost_at: Mapping[str, int] = field(default_factory=dict)
