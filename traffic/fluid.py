@@ -85,6 +85,10 @@ Placed = Callable[[Sequence[tuple[str, str]], int], Mapping[tuple[str, str], tup
 """(pairs of hosts, seed) -> the directed links between the switches of the two, of pairs that are given a path"""
 
 
+EXPECTED_SEEDS = 100
+"""Over which the plan and a job alone take the expected share."""
+
+
 def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterable[int],
                    placed: Placed | None = None) -> Share:
     """The distribution over `seeds` under routing 'ecmp', or, for 'single' (one path for each pair,

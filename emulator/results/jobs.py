@@ -11,12 +11,10 @@ from typing import Any
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from traffic.formulas import algbw_bps, busbw_bps
-from traffic.fluid import ROUTINGS, expected_share
+from traffic.fluid import EXPECTED_SEEDS, ROUTINGS, expected_share
 from traffic.paths import Paths
 from traffic.records import Iteration
 from traffic.schedule import Job
-
-EXPECTED_SEEDS = 100
 
 
 def jobs(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
