@@ -10,9 +10,14 @@ from traffic.transport import Endpoint, TcpTransport
 
 
 def replay(schedule, collective=None, deadline_s=20.0, iterations=1, **options):
-    ranks = len(schedule.ranks)
-    workload = Workload(schedule.name, schedule, tuple(range(ranks)), iterations, 1, collective)
-    transport = TcpTransport([Endpoint("127.0.0.1", None)] * ranks, "reno", 1, lambda name: nullcontext())
+    placement = tuple(range(len(schedule.ranks)))
+    return run(Workload(schedule.name, schedule, placement, iterations, 1, collective), deadline_s, **options)
+
+
+def run(workload, deadline_s, **options):
+    """Over the loopback, all ranks in this namespace."""
+    transport = TcpTransport([Endpoint("127.0.0.1", None)] * len(workload.endpoints), "reno", 1,
+                             lambda name: nullcontext())
     try:
         engine = Engine(workload, transport, EngineOptions(deadline_s, **options))
         engine.connect()
@@ -89,15 +94,7 @@ def jobs_replay(jobs, background=None, deadline_s=20.0, **options):
     """Jobs as (name, schedule, iterations, start_s, after)."""
     listed = [Job(name, Workload(name, schedule, (0, 1), iterations, 1), 2 * number, start_s, after)
               for number, (name, schedule, iterations, start_s, after) in enumerate(jobs)]
-    workload = replace(together(listed), background=background)
-    transport = TcpTransport([Endpoint("127.0.0.1", None)] * len(workload.endpoints), "reno", 1,
-                             lambda name: nullcontext())
-    try:
-        engine = Engine(workload, transport, EngineOptions(deadline_s, **options))
-        engine.connect()
-        return engine.run()
-    finally:
-        transport.close()
+    return run(replace(together(listed), background=background), deadline_s, **options)
 
 
 def test_each_job_has_a_barrier_of_its_own():
