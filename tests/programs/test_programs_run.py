@@ -45,7 +45,6 @@ import os, socket, sys, time
 if os.environ["RANK"] == "0":
     server = socket.create_server(("127.0.0.1", 29500))
     time.sleep(60)
-time.sleep(0.3)
 while True:
     try:
         socket.create_connection((os.environ["MASTER_ADDR"], 29500))
