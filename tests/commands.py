@@ -16,8 +16,10 @@ from tests.traces import gone
 
 CLONE = Path(__file__).resolve().parent.parent
 SMALL = ("--topology", "leaf-spine:leaves=2,spines=1,hosts=1")
-NOISE = {"idle", "steal", "timers", "gaps", "delay"}
+NOISE = {"idle", "steal", "timers"}
 """Checks that another user of the machine can make fail; a run that fails only these is tried again."""
+WITH_NOISE = {"gaps", "delay"}
+"""Checks that fail with those, when packets are sent late; alone they are a fault."""
 TRIES = 2
 
 
@@ -76,7 +78,7 @@ def finish(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
 
 
 def measure(out: Path, *arguments: str | Path, **environment: str) -> dict[str, Any]:
-    """Run an experiment to its end and return its summary; again, at most twice, where only the
+    """Run an experiment to its end and return its summary; again, once, where only the
     machine's noise made the verdict fail, and then the last one stands.
     """
     for _ in range(TRIES):
@@ -85,7 +87,7 @@ def measure(out: Path, *arguments: str | Path, **environment: str) -> dict[str, 
         summary = strict_json(out / "summary.json")
         failed = {check["name"] for check in summary["fidelity"]["checks"] if not check["ok"]}
         assert status == (5 if failed else 0)
-        assert failed <= NOISE, said
+        assert failed <= (NOISE | WITH_NOISE if failed & NOISE else NOISE), said
         if not failed:
             break
         print(f"the machine was noisy ({', '.join(sorted(failed))})")
