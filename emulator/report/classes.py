@@ -20,7 +20,8 @@ def classes(summary: Summary) -> Table | None:
     where = f" (queues at {block['port']}" if block["port"] else ""
     if block["contended_s"]:
         where += f"; shares of what it sent in the {block['contended_s']:.1f} s in which all of them sent"
-    made = table(f"Classes of service{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share",
+    what = "Classes of service" if block["table"] else "Kinds of traffic, without classes of service all in one queue"
+    made = table(f"{what}{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share",
                  "fair", "queue p99", "delay p99", "drops", "marked", "FCT p50", "FCT p99")
     _narrow(made)
     for row in block["by_class"]:
