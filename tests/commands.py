@@ -19,7 +19,7 @@ SMALL = ("--topology", "leaf-spine:leaves=2,spines=1,hosts=1")
 NOISE = {"idle", "steal", "timers"}
 """Checks that another user of the machine can make fail; a run that fails only these is tried again."""
 WITH_NOISE = {"gaps", "delay"}
-"""Checks that fail with those, when packets are sent late; alone they are a fault."""
+"""Checks that fail when packets are sent late: noise beside one of those, or beside stolen time; alone a fault."""
 TRIES = 2
 
 
@@ -78,20 +78,36 @@ def finish(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
 
 
 def measure(out: Path, *arguments: str | Path, **environment: str) -> dict[str, Any]:
-    """Run an experiment to its end and return its summary; again, once, where only the
-    machine's noise made the verdict fail, and then the last one stands.
+    """Run an experiment to its end and return its summary; again, once, where the verdict failed and
+    noise of the machine is among what can make it, and then the last one stands.
     """
     for _ in range(TRIES):
         status, said, complained = finish(*arguments, "--out", out, "--force", **environment)
         assert status in (0, 5), (status, said, complained)
         summary = strict_json(out / "summary.json")
-        failed = {check["name"] for check in summary["fidelity"]["checks"] if not check["ok"]}
-        assert status == (5 if failed else 0)
-        assert failed <= (NOISE | WITH_NOISE if failed & NOISE else NOISE), said
-        if not failed:
+        checks = failed(summary)
+        assert status == (5 if checks else 0)
+        assert checks <= NOISE | WITH_NOISE, said
+        if not checks:
             break
-        print(f"the machine was noisy ({', '.join(sorted(failed))})")
+        print(f"the machine was noisy ({', '.join(sorted(checks))})")
+    assert not faults(summary), said
     return summary
+
+
+def failed(summary: dict[str, Any]) -> set[str]:
+    """The fidelity checks that do not hold."""
+    return {check["name"] for check in summary["fidelity"]["checks"] if not check["ok"]}
+
+
+def faults(summary: dict[str, Any]) -> set[str]:
+    """Those of them that noise of the machine does not explain: late packets are noise where the
+    machine was short of time, or other machines took half as much of it as the verdict allows.
+    """
+    checks = failed(summary)
+    [steal] = [check for check in summary["fidelity"]["checks"] if check["name"] == "steal"]
+    noisy = checks & NOISE or steal["value"] >= steal["limit"] / 2
+    return checks - (NOISE | WITH_NOISE if noisy else NOISE)
 
 
 def strict_json(path: Path) -> Any:
