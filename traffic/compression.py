@@ -1,8 +1,5 @@
 """Gradient compression, really done: encoders to bytes and back, and what error feedback is for.
 
-`python -m traffic.compression` prints, for each scheme, the bytes of a message and how far a small
-least-squares problem gets with and without error feedback (see `traffic.convergence`).
-
 Top-k with memory: Stich, Cordonnier and Jaggi, NeurIPS'18; Lin et al., Deep Gradient Compression,
 ICLR'18. One bit with scale: Karimireddy et al., EF-SignSGD, ICML'19; Tang et al., 1-bit Adam, ICML'21.
 Eight bits with a scale a block: Dettmers, ICLR'16.
@@ -129,9 +126,3 @@ class Feedback:
 def _block_scales(values: numpy.ndarray) -> numpy.ndarray:
     starts = numpy.arange(0, len(values), INT8_BLOCK)
     return numpy.maximum.reduceat(abs(values), starts).astype(SCALE)
-
-
-if __name__ == "__main__":
-    from traffic.convergence import table
-
-    print(table())

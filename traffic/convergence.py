@@ -3,6 +3,8 @@
 Each worker has rows of its own, so that at the common optimum the workers' gradients are large and
 cancel: what distributed training meets with unlike data, and what makes compression without memory
 stall (Karimireddy et al., ICML'19; Beznosikov et al., 2020). All runs take the same steps.
+`python -m traffic.convergence` prints, for each scheme, the bytes of a message and how far it gets with
+error feedback and without.
 """
 from __future__ import annotations
 
@@ -86,3 +88,7 @@ def table() -> str:
         lines.append(f"{text:<12}{size_bytes:>22}{size_bytes / (2 * million):>10.2%}"
                      f"{left[0]:>16.2e}{left[1]:>12.2e}")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())
