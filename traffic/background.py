@@ -7,9 +7,9 @@ from pathlib import Path
 
 from emulator.errors import BadInput
 from emulator.specs import Spec, take
-from traffic.jobs import check_class, numbered_hosts
+from traffic.jobs import numbered_hosts
 from traffic.schedule import Background, BackgroundFlow
-from traffic.setting import Setting
+from traffic.setting import Setting, check_class
 from traffic.sizes import PUBLISHED, SizeCdf, read_cdf
 
 MOST_FLOWS = 50_000
