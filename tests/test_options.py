@@ -98,6 +98,8 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--out", "/dev/null/x"), "cannot be written"),
     (("--out", "/proc/x"), "cannot be written"),
     (("--out", "/run"), "private"),
+    (("--routing", "sa:period=-1s"), 'the routing sa: period "-1s" is negative.'),
+    (("--workload", "llm:params=1e9,layers=4,hidden=64,compression=topk:0"), 'workload llm: compression "topk:0": the'),
     (("--workload", "pattern:stride=1,class=nonsense"), 'there is no class "nonsense" (known: best-effort, '),
     (("--workload", "pattern:stride=1,class=gradient"), 'did you mean "gradients"?'),
     (("--workload", "pattern:stride=1,class=gold+glod", "--classes", "gold=weight:2"), 'did you mean "gold"?'),
