@@ -143,7 +143,18 @@ def test_bad_connection_matrices(refused: Refused, tmp_path: Path, text: str | b
     ("topology: star:hosts=4\ntopology: star:hosts=2", '"topology" is given twice'),
     ("topology: " + "[" * 5000, "too deep"),
     ("topology:", "is not a single value"),
-    ("seed: yes", "is not a number"),
+    ("seed: yes", "seed=true is not a number."),
+    ("seed: 2020-13-01", "not valid YAML"),
+    ("byte-scale: 2\nbyte_scale: 3", '"byte-scale" is given twice'),
+    ("jobs: [1]", "jobs.0=1 is neither a line"),
+    ("jobs: [{name: a}]", "jobs.0.workload is missing."),
+    ("matrix: {run: [3]}", "bad.yaml: run=3 is neither a line nor a list of words."),
+    ("classes: {a: null}", 'class "a": null is not a mapping'),
+    ("classes: {a: {weight: null}}", 'class "a": weight: null is not a single value.'),
+    ("classes: {a: {weight: yes}}", 'class "a": weight=true is not'),
+    ("matrix: {seed: [1, 2]}\ntable: {rows: seed, columns: seed}", 'rows and columns are both "seed"'),
+    ("matrix: {seed: [1, 2]}\ntable: {rows: seed, notes: 3}", "table: notes: 3 is not text."),
+    ("matrix: {seed: [1, 2]}\ntable: {rows: seed, published: [x]}", "table: published: [x] is not a name."),
     ("matrix: 5", "matrix"),
     ("matrix: {seed: []}", "lists no values"),
     ("matrix: {sede: [1]}", 'did you mean "seed"?'),
@@ -156,6 +167,11 @@ def test_bad_connection_matrices(refused: Refused, tmp_path: Path, text: str | b
 def test_bad_experiment_files(refused: Refused, tmp_path: Path, text: str | bytes, words: str) -> None:
     (tmp_path / "bad.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     assert words in refused("bad.yaml")
+
+
+def test_a_class_that_is_given_twice(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("a: {weight: 2}\na: {weight: 3}\n")
+    assert 'c.yaml:2:1: not valid YAML: "a" is given twice' in refused(*STAR, "--classes", "c.yaml")
 
 
 def test_paths_that_are_no_files(refused: Refused, tmp_path: Path) -> None:
