@@ -151,7 +151,7 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     default_file is the experiment that runs when neither file nor topology nor workload is named;
     `now` names the default result folder.
     """
-    given = vars(parser().parse_args(_joined(argv)))
+    given = vars(parser().parse_args(joined(argv)))
     for name in ("out", "pcap", "experiment"):
         if given.get(name) == "":
             raise BadInput(f"{name if name == 'experiment' else f'--{name}'} is an empty name.")
@@ -183,14 +183,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     return Invocation(runs=runs, table=table, out=out, **invocation)
 
 
-def _joined(argv: list[str]) -> list[str]:
+def joined(argv: list[str]) -> list[str]:
     """'--rate -5mbit' as '--rate=-5mbit': argparse would take a negative value for an option."""
-    joined: list[str] = []
+    made: list[str] = []
     for place, word in enumerate(argv):
         if word == "--run":  # what follows is a program's
-            return joined + argv[place:]
-        if joined and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", joined[-1]):
-            joined[-1] += f"={word}"
+            return made + argv[place:]
+        if made and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", made[-1]):
+            made[-1] += f"={word}"
         else:
-            joined.append(word)
-    return joined
+            made.append(word)
+    return made

@@ -98,6 +98,8 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--out", "/dev/null/x"), "cannot be written"),
     (("--out", "/proc/x"), "cannot be written"),
     (("--out", "/run"), "private"),
+    (("--workload", "ALLREDUCE"), 'did you mean "allreduce"?'),
+    (("--workload", "pattern:stride=1,time=0s"), "above zero"),
     (("--routing", "sa:period=-1s"), 'the routing sa: period "-1s" is negative.'),
     (("--workload", "llm:params=1e9,layers=4,hidden=64,compression=topk:0"), 'workload llm: compression "topk:0": the'),
     (("--workload", "pattern:stride=1,class=nonsense"), 'there is no class "nonsense" (known: best-effort, '),

@@ -111,7 +111,7 @@ def test_job_file_slips(setting, tmp_path, text, sentence):
     ("dp=16,microbatches=8,accumulation=3", "microbatches=8 is not divisible by accumulation=3"),
     ("dp=16,allreduce=hierarchical,zero=1", "needs zero=0"), ("dp=16,allreduce=tree", "allreduce"),
     ("dp=16,zero=4", "4 is outside 0 to 3"), ("dp=16,zero=1,compression=int8", "use zero=0"),
-    ("dp=16,dtype=int4", 'dtype "int4"'), ("dp=16,compression=zip", 'unknown compression "zip"'),
+    ("dp=16,dtype=int4", 'dtype "int4"'), ("dp=16,compression=zip", 'compression "zip" is not known'),
     ("dp=16,compression=topk", "needs the fraction"), ("dp=16,compression=topk:2", "above 0 and at most 1"),
     ("dp=16,compression=topk:x", "above 0 and at most 1"),
     ("dp=16,params=1e30", "params"), ("dp=16,params=1e6", "are fewer than hidden=4096"),

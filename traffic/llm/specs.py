@@ -158,7 +158,7 @@ def _number(name: str, most: float) -> Callable[[str], float]:
         except ValueError:
             value = math.nan
         if not 0 < value <= most:
-            raise BadInput(f'{WHAT}: {name} "{text}" is not a number above 0 and up to {most:.0e}, such as '
+            raise BadInput(f'{WHAT}: {name} "{text}" is not a number above 0 and up to {most:g}, such as '
                            f"{'0.5' if most <= 1 else '70e9'}.")
         return value
 
@@ -175,7 +175,7 @@ def _bucket(text: str) -> int:
 def _one_of(name: str, known: Collection[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in known:
-            raise BadInput(f'{WHAT}: {name} "{text}"{nearest(text, known)} is not known.')
+            raise BadInput(f'{WHAT}: {name} "{text}" is not known{nearest(text, known)}.')
         return text
 
     return parse
