@@ -174,7 +174,8 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     if first["type"] == "missing":
         return f"{where}: {name} {message}."
     colon = ":" if message is first["msg"] else ""  # pydantic's own words are a sentence
-    return f'{where}: {name}={written(first["input"])}{colon} {message[0].lower()}{message[1:]}.'
+    given = f' "{first["input"]}"' if isinstance(first["input"], str) else f"={written(first['input'])}"
+    return f'{where}: {name}{given}{colon} {message[0].lower()}{message[1:]}.'
 
 
 def make(values: dict[str, Any], where: str = "the options") -> Experiment:

@@ -36,8 +36,18 @@ class Invocation:
     quiet: bool
 
 
-def number_or_auto(text: str) -> float | str:
-    return text if text == "auto" else float(text)
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number') from None
+
+
+def _number_or_auto(text: str) -> float | str:
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is neither a number nor auto') from None
 
 
 class _Schema(argparse.Action):
@@ -119,15 +129,15 @@ def parser() -> argparse.ArgumentParser:
     add(link, "delay", "TIME")
     add(link, "loss", "RATE")
     add(link, "classes", "TABLE")
-    add(link, "mtu", "N", int, "IP packet size in bytes")
+    add(link, "mtu", "N", _whole, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
     add(scale, "target-rate", "RATE")
-    add(scale, "dilation", "K", number_or_auto)
-    add(scale, "byte-scale", "S", number_or_auto)
+    add(scale, "dilation", "K", _number_or_auto)
+    add(scale, "byte-scale", "S", _number_or_auto)
     how = made.add_argument_group("how it runs")
-    add(how, "seed", "N", int)
-    add(how, "repeat", "N", int)
+    add(how, "seed", "N", _whole)
+    add(how, "repeat", "N", _whole)
     add(how, "deadline", "TIME")
     how.add_argument("--event", metavar="EVENT", action="append", dest="events",
                      help=f'"{EVENTS_ABOUT}"; may be given several times'.replace("%", "%%"))

@@ -202,7 +202,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
     """Each is in the kernel, or is one of ours."""
     for plan in plans:
         try:  # asking loads the kernel's module, where there is one
-            machine.require_congestion_control(plan.experiment.cc)
+            machine.require_congestion_control(plan.experiment.cc, BPF_ALGORITHMS)
         except MachineLacks:
             ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
             if not ours:
