@@ -17,6 +17,7 @@ from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, make, option_name, read_file, schema
 from emulator.matrix import expand
 from emulator.programs.spec import KINDS
+from emulator.stdout import printing
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
@@ -54,11 +55,15 @@ class _Schema(argparse.Action):
     """--schema: print and leave, as --version does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        print(json.dumps(schema(), indent=1))
+        parser._print_message(f"{json.dumps(schema(), indent=1)}\n", sys.stdout)
         parser.exit()
 
 
 class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        with printing():
+            super()._print_message(message, file)
+
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message[0].upper()}{message[1:]}; --help lists the options.")
 

@@ -30,6 +30,7 @@ from emulator.plan import Plan
 from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox_mounts import check_kept
+from emulator.stdout import printing
 from emulator.writing import keep, write
 from traffic.engine import connections_of
 
@@ -124,11 +125,9 @@ def _one_line(error: EmulatorError) -> str:
 
 
 def _show(renderable: Any) -> None:
-    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
-    try:
+    """Print on stdout; when that cannot be, the run still counts."""
+    with printing():
         report.show(renderable)
-    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stops:
