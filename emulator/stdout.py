@@ -14,7 +14,8 @@ def printing() -> Iterator[None]:
     """
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:  # nobody's, as after `>&-`
+            sys.stdout.flush()
     except BrokenPipeError:
         _drop()
     except OSError as error:

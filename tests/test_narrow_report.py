@@ -39,3 +39,13 @@ def test_figures_stay_with_their_units() -> None:
             assert any(figure in line for line in lines), (columns, figure)
         words = " ".join(" ".join(lines).split())
         assert all(word in words for word in ("sentence", "length", "median", "largest")), columns
+
+
+def test_a_table_that_is_too_wide_comes_in_parts() -> None:
+    made = table("Classes", "class", *(f"column-{number}" for number in range(12)))
+    made.add_row("best-effort", *(f"{number}.5 kB" for number in range(12)))
+    stream = io.StringIO()
+    Console(file=stream, width=80, highlight=False).print(made)
+    text = stream.getvalue()
+    assert max(map(len, text.split("\n"))) <= 80 and text.count("best-effort") == 2 and text.count("Classes") == 1
+    assert all(f"column-{number}" in text and f"{number}.5 kB" in text for number in range(12))

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from emulator import options, run
 from emulator.errors import BadInput
 
+ROOT = Path(__file__).resolve().parent.parent
 STAR = ("--topology", "star:hosts=4", "--workload", "pattern:stride=1")
 Refused = Callable[..., str]
 
@@ -243,3 +247,14 @@ def test_words_that_only_print(capsys: pytest.CaptureFixture, word: str, shown: 
     with pytest.raises(SystemExit) as end:
         run.main([word])
     assert end.value.code == 0 and shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["--help", "--schema", "--dry-run"])
+def test_a_reader_that_leaves_or_a_full_disk_makes_no_traceback(word: str) -> None:
+    command = [sys.executable, "-m", "emulator.run", *STAR, word]
+    for redirected in ("| head -c 1", "> /dev/full", ">&-"):
+        shell = f"{shlex.join(command)} {redirected}; exit ${{PIPESTATUS[0]}}"
+        ended = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, cwd=ROOT)
+        assert ended.returncode == 0 and "Traceback" not in ended.stderr, (redirected, ended.stderr)
+        if redirected != ">&-":  # then argparse takes stderr
+            assert ended.stderr.count("\n") == ("full" in redirected), (redirected, ended.stderr)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
@@ -10,17 +11,47 @@ MOST_FIGURE = 14  # columns that a figure with its unit takes; what is longer is
 
 
 class FittedTable(Table):
-    """A table whose columns give way by what they hold, not by how wide they are."""
+    """A table whose columns give way by what they hold, not by how wide they are; one that is too wide all the
+    same comes in parts, each with the first column.
+    """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needs = [(_least(column), _most(column)) for column in self.columns]
-        room = options.max_width - 3 * len(self.columns) + 1  # with the blanks around columns of box.SIMPLE_HEAD
-        if sum(least for least, _ in needs) > room:
-            self.padding = (0, 1, 0, 0)
-            room += len(self.columns) - 1
-        for column, width in zip(self.columns, widths(needs, room)):
-            column.width = width
-        yield from super().__rich_console__(console, options)
+        for part in self._parts(options.max_width):
+            for column, width in zip(part.columns, widths(_needs(part.columns), part._room(options.max_width))):
+                column.width = width
+            yield from super(FittedTable, part).__rich_console__(console, options)
+
+    def _room(self, width: int) -> int:
+        """What lines of `width` leave for the columns: box.SIMPLE_HEAD puts blanks and a line's end around them."""
+        between = 1 + self.padding[1] + self.padding[3]
+        return width - between * (len(self.columns) - 1) - (2 if self.show_edge else 0)
+
+    def _parts(self, width: int) -> list[FittedTable]:
+        """Itself, with less between its columns, or as many tables as it needs."""
+        least = [need for need, _ in _needs(self.columns)]
+        if sum(least) > self._room(width):
+            self.padding, self.show_edge = (0, 1, 0, 0), False
+        if sum(least) <= self._room(width) or len(self.columns) < 3:
+            return [self]
+        parts, shown = [], 1
+        while shown < len(self.columns):
+            part = copy(self)
+            part.columns = [copy(self.columns[0])]
+            while shown < len(self.columns):
+                part.columns.append(copy(self.columns[shown]))
+                if sum(need for need, _ in _needs(part.columns)) > part._room(width) and len(part.columns) > 2:
+                    part.columns.pop()
+                    break
+                shown += 1
+            for number, column in enumerate(part.columns):
+                column._index = number
+            part.title, part.min_width = None if parts else self.title, None
+            parts.append(part)
+        return parts
+
+
+def _needs(columns: Sequence[Column]) -> list[tuple[int, int]]:
+    return [(_least(column), _most(column)) for column in columns]
 
 
 def widths(needs: Sequence[tuple[int, int]], room: int) -> list[int]:
