@@ -62,9 +62,10 @@ def stock_run(k: int, datapath: str) -> dict[str, float]:
 def emulator_run(k: int, switch: str, out: Path) -> dict[str, float]:
     """One run of the emulator's command line on the same fabric, left at once; seconds of its own account."""
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "emulator.run", "--topology", f"fat-tree:k={k}", "--switch", switch,
-                           "--rate", f"{RATE_MBIT}mbit", "--workload", "pattern:pair=0-1,bytes=1kB", "--out", str(out),
-                           "--force", "--quiet"], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    command = [sys.executable, "-m", "emulator.run", "--topology", f"fat-tree:k={k}", "--switch", switch,
+               "--rate", f"{RATE_MBIT}mbit", "--workload", "pattern:pair=0-1,bytes=1kB", "--out", str(out),
+               "--force", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     if done.returncode not in (0, 5):
         raise EmulatorError(f"the emulator ended with status {done.returncode}: {done.stderr.strip()}")
     setup = json.loads((out / "summary.json").read_text())["setup"]

@@ -44,8 +44,8 @@ ROUTINGS: Mapping[str, Routing] = {
                             "every switch", equal_cost, "hash"),
     "flowlet": Routing("flowlet:gap=5ms", "a flow may take another shortest path after a pause of `gap` "
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
-    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to their "
-                              "capacity", equal_cost, "spray", weighs=True),
+    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to "
+                              "their capacity", equal_cost, "spray", weighs=True),
     "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
                                          "queue; global: the controller moves elephants; both",
                         equal_cost, "least-queue"),

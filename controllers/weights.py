@@ -74,9 +74,9 @@ def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
 
 
 def buckets(members: Sequence[tuple[int, int]], method: str) -> tuple[Bucket, ...]:
-    """The buckets of a group over (port, weight). Where flows are hashed a weight is as many buckets of weight 1:
-    Open vSwitch's hash divides by weights wrongly (it takes the bucket with the largest hash * weight,
-    ofproto-dpif-xlate.c, so that 4:4:4:1 would leave the last next to nothing).
+    """The buckets of a group over (port, weight). Where flows are hashed a weight is as many buckets of
+    weight 1: Open vSwitch's hash divides by weights wrongly (it takes the bucket with the largest hash *
+    weight, ofproto-dpif-xlate.c, so that 4:4:4:1 would leave the last next to nothing).
     """
     if method == "hash":
         return tuple(Bucket(port) for port, weight in members for _ in range(weight))
@@ -97,7 +97,8 @@ def whole_weights(shares: Sequence[float]) -> tuple[int, ...]:
     best, least = (), math.inf
     for buckets in range(len(shares), BUCKETS_LAST + 1):
         made = _rounded([buckets * share / total for share in shares])
-        error = max(weight / buckets / (share / total) for weight, share in zip(made, shares, strict=True)) - 1
+        got = zip(made, shares, strict=True)
+        error = max(weight / buckets / (share / total) for weight, share in got) - 1
         if error < least - 1e-12:
             best, least = made, error
         if error < EXACT:

@@ -72,7 +72,8 @@ def _table(rows: Mapping[str, Any]) -> ClassTable:
         raise BadInput("classes: the table is empty; write classes: off for a single queue.")
     for name, row in rows.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise BadInput(f'classes: "{written(name)}" is no name of a class; use small letters, digits and hyphens.')
+            raise BadInput(f'classes: "{written(name)}" is no name of a class; use small letters, digits and '
+                           "hyphens.")
         if not isinstance(row, Mapping):
             raise BadInput(f'class "{name}": {written(row)} is not a mapping such as {{weight: 4}}.')
         for key in row:
@@ -101,8 +102,8 @@ def _free_dscps(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 def _class(name: str, row: Mapping[str, Any], dscp: int) -> ServiceClass:
     strict = _flag(name, "strict", row.get("strict", False))
     if strict and "weight" in row:
-        raise BadInput(f'class "{name}" is both strict and of weight {written(row["weight"])}; a strict class is '
-                       "served before all weights, so give one of the two.")
+        raise BadInput(f'class "{name}" is both strict and of weight {written(row["weight"])}; a strict '
+                       "class is served before all weights, so give one of the two.")
     weight = None if strict else _whole(name, "weight", row.get("weight", 1))
     ecn = row.get("ecn")
     return ServiceClass(
@@ -145,8 +146,8 @@ def _share(name: str, value: Any) -> float | None:
     except ValueError:
         share = -1.0
     if isinstance(value, bool) or not 0 < share <= 1:
-        raise BadInput(f'class "{name}": buffer={written(value)} is not a part of the port\'s buffer, such as 0.25 '
-                       "or 25%.")
+        raise BadInput(f'class "{name}": buffer={written(value)} is not a part of the port\'s buffer, such '
+                       "as 0.25 or 25%.")
     return share
 
 

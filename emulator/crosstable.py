@@ -53,15 +53,16 @@ def table_of(values: Mapping[str, Any], where: str) -> CrossTable | None:
         if key not in KEYS:
             raise BadInput(f'{where}: table has no key "{key}"{nearest(str(key), KEYS)}.')
         if not isinstance(value, str) and not (key == "notes" and _lines(value)):
-            raise BadInput(f"{where}: table: {key}: {written(value)} is not {'text' if key == 'notes' else 'a name'}.")
+            kind = "text" if key == "notes" else "a name"
+            raise BadInput(f"{where}: table: {key}: {written(value)} is not {kind}.")
     matrix = values.get("matrix") or {}
     for key in ("rows", "columns"):
         if (key == "rows" or asked.get(key)) and option_name(str(asked.get(key))) not in matrix:
             raise BadInput(f'{where}: table: {key} "{asked.get(key)}" is not varied by the matrix, which has '
                            f'{", ".join(matrix) or "nothing"}.')
     if option_name(asked["rows"]) == option_name(asked.get("columns", "")):
-        raise BadInput(f'{where}: table: rows and columns are both "{asked["rows"]}"; leave columns out for one '
-                       "cell a row.")
+        raise BadInput(f'{where}: table: rows and columns are both "{asked["rows"]}"; leave columns out for '
+                       "one cell a row.")
     figure = asked.get("figure", "efficiency")
     if figure not in FIGURES:
         raise BadInput(f'{where}: table: there is no figure "{figure}"{nearest(figure, FIGURES)}.')

@@ -1,4 +1,4 @@
-"""The program that runs inside the sandbox: takes a plan, gives back an outcome. Started by `emulator.run`."""
+"""The program inside the sandbox: takes a plan, gives back an outcome. Started by `emulator.run`."""
 from __future__ import annotations
 
 import os

@@ -87,7 +87,8 @@ def _main(argv: list[str]) -> int:
                 return _status(outcome, 0)
             if outcome.interrupted and outcome.engine is None:
                 folder.discard()
-                print("emulator: interrupted before anything was measured; this run left nothing.", file=sys.stderr)
+                print("emulator: interrupted before anything was measured; this run left nothing.",
+                      file=sys.stderr)
                 status = Interrupted.exit_status
                 break
             summary = write(folder, plan, outcome)
@@ -234,8 +235,8 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
                  str(outside)],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory, outside],
-                interactive=mode == "cli")
+                keep=[folder.path, *(plan.program.folders if plan.program else ())],
+                pass_fds=[memory, outside], interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
         with os.fdopen(os.dup(memory), "rb") as file:
@@ -271,7 +272,8 @@ def _judged(summary: dict[str, Any]) -> int:
 
 
 def _severity(status: int) -> int:
-    return [0, Untrusted.exit_status, Unfinished.exit_status].index(status) if status in (0, 4, 5) else 100 + status
+    mild = [0, Untrusted.exit_status, Unfinished.exit_status]
+    return mild.index(status) if status in mild else 100 + status
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def resolve_background(text: str, setting: Setting, horizon_s: float) -> Backgro
                                              v.get("seed", setting.seed)), text))
     if not flows:
         raise BadInput(f'--background "{text}": no flow begins within {horizon_s:.4g} s at '
-                       f"{setting.rate_bps:.4g} b/s; raise the load or --byte-scale, which divides the sizes.")
+                       f"{setting.rate_bps:.4g} b/s; raise the load or --byte-scale, which divides sizes.")
     return Background(text, tuple(hosts), flows, load, v.get("class", ""))
 
 

@@ -46,15 +46,15 @@ def note(workload: Workload, graph: Graph) -> str:
     own = cross_rack_bytes(workload.schedule, placement, graph)
     if not blind or not ordered:
         return ""
-    return (f"Between racks this {workload.schedule.name} sends {show_size(own)} an iteration; a ring over the "
-            f"same hosts in random order {show_size(blind)} in the mean ({own / blind:.3f} of it), a ring in rack "
-            f"order {show_size(ordered)}: {_verdict(own, ordered)}.")
+    return (f"Between racks this {workload.schedule.name} sends {show_size(own)} an iteration; a ring over "
+            f"the same hosts in random order {show_size(blind)} in the mean ({own / blind:.3f} of it), a "
+            f"ring in rack order {show_size(ordered)}: {_verdict(own, ordered)}.")
 
 
 def server_note(ranks: int, servers: int) -> str:
     """A sentence for a parameter server: where its bytes meet."""
-    return (f"Every byte begins or ends at one of {servers} servers, {servers / ranks:.1%} of the {ranks} nodes; of a "
-            "ring's bytes each node sends and receives the same share.")
+    return (f"Every byte begins or ends at one of {servers} servers, {servers / ranks:.1%} of the {ranks} "
+            "nodes; of a ring's bytes each node sends and receives the same share.")
 
 
 def _verdict(own: int, ordered: int) -> str:

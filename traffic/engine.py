@@ -63,7 +63,7 @@ class Engine:
         self._stuck: list[str] = []
         self._phases: set[str] = set()
         self.reached: Callable[[int, str], None] = lambda iteration, phase: None
-        """Called when an iteration of the first job begins (phase '') and when a phase does for the first time."""
+        """Called when an iteration of the first job begins (phase ''), and at the first of each phase."""
         self._timers: list[tuple[float, int, Sender, int]] = []
         self._timers_made = 0
         self._outgoing: list[deque[InFlight]] = [deque() for _ in self.keys]
@@ -240,7 +240,10 @@ class Engine:
                 break
             message = queue[0]
             left = message.size - message.got
-            into = self._scratch[:min(left, _SCRATCH_BYTES)] if message.sink is None else message.sink[message.got:]
+            if message.sink is None:
+                into = self._scratch[:min(left, _SCRATCH_BYTES)]
+            else:
+                into = message.sink[message.got:]
             count = self.transport.read(connection, into)
             message.got += count
             message.sender.received += count

@@ -82,7 +82,7 @@ class Share:
 
 
 Placed = Callable[[Sequence[tuple[str, str]], int], Mapping[tuple[str, str], tuple[int, ...]]]
-"""(pairs of hosts, seed) -> the directed links between the switches of the two, of pairs that are given a path"""
+"""(pairs of hosts, seed) -> the directed links between their switches, of pairs given a path"""
 
 
 EXPECTED_SEEDS = 100
@@ -94,7 +94,8 @@ def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterab
     """The distribution over `seeds` under routing 'ecmp', or, for 'single' (one path for each pair,
     through the lowest port at each node), the one value that there is.
 
-    `placed`: under ecmp, the paths of those pairs of hosts that are not hashed. Multiply by the goodput ratio to get data. Compute times are left out: this is the network's part.
+    `placed`: under ecmp, the paths of those pairs of hosts that are not hashed. Multiply by the goodput ratio
+    to get data. Compute times are left out: this is the network's part.
     """
     if routing not in ROUTINGS:
         raise BadInput(f'the fluid model covers routing {" and ".join(ROUTINGS)}, not "{routing}".')

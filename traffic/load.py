@@ -65,7 +65,8 @@ def even_split(between: Mapping[tuple[str, str], float], paths: Paths) -> numpy.
                 raise BadInput(f"{graph.name}: there is no path from {source} to {destination}.")
         for node in towards.farthest_first:
             if held[node]:
-                for hop, part in zip(towards.hops[node], parts.get(node, ()) or _even(towards, node), strict=True):
+                divided = parts.get(node, ()) or _even(towards, node)
+                for hop, part in zip(towards.hops[node], divided, strict=True):
                     load[hop.link] += held[node] * part
                     held[hop.node] += held[node] * part
     return load.reshape(-1, 2)
@@ -76,8 +77,8 @@ def _even(towards: Towards, node: str) -> list[float]:
 
 
 def _parts(towards: Towards, links: Mapping[int, Link]) -> dict[str, list[float]]:
-    """node -> the share of each next hop by what it lets through: the lesser of the link's rate and all that the
-    next node lets through in turn.
+    """node -> the share of each next hop by what it lets through: the lesser of the link's rate and all that
+    the next node lets through in turn.
     """
     through = {towards.destination: math.inf}
     parts = {}

@@ -43,7 +43,8 @@ class BpfDatapath:
         self.chip = chip
         self._switches = chip.maps["switches"].array(SWITCH)
         self._groups = chip.maps["groups"].array(GROUP)
-        n, rules, groups, buckets = len(chip.switches), chip.sizes.rules, chip.sizes.groups, chip.sizes.buckets
+        n, sizes = len(chip.switches), chip.sizes
+        rules, groups, buckets = sizes.rules, sizes.groups, sizes.buckets
         # one row a CPU
         self._rule_counts = chip.maps["rule_counts"].array(COUNT).reshape(-1, n * rules)
         self._bucket_counts = chip.maps["bucket_counts"].array(COUNT).reshape(-1, n * buckets)

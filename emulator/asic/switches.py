@@ -123,7 +123,8 @@ class BpfSwitches:
         counts = []
         for number in range(self.chip.classes):
             queues = [self.chip.queue(ifindex, number) for ifindex in self.chip.site]
-            counts.append(tuple(sum(int(q[name]) for q in queues) for name in ("sent_bytes", "dropped_packets")))
+            sent, dropped = (sum(int(q[name]) for q in queues) for name in ("sent_bytes", "dropped_packets"))
+            counts.append((sent, dropped))
         return counts
 
     def record(self) -> Recorder:

@@ -10,8 +10,8 @@ from emulator.asic.histogram import percentile, sojourn_bounds_ns
 from emulator.asic.layout import SOJOURN_BINS
 
 # struct stats of relay.c: sent on; no room, refused by the interface, larger than a slot; steps of the clock
-COUNTERS = np.dtype([(name, "<u8") for name in ("relayed", "lost_full", "lost_refused", "lost_cut", "clock_steps")]
-                    + [("late", "<u8", SOJOURN_BINS)])
+_COUNTED = ("relayed", "lost_full", "lost_refused", "lost_cut", "clock_steps")
+COUNTERS = np.dtype([(name, "<u8") for name in _COUNTED] + [("late", "<u8", SOJOURN_BINS)])
 LOSSES = {"lost_full": "lost by the relay of --delay, which had no room for them",
           "lost_refused": "refused by the far end of their link when the relay of --delay sent them on",
           "lost_cut": "lost by the relay of --delay, being larger than the MTU"}
@@ -48,5 +48,5 @@ def record(delay_s: float, before: np.void, after: np.void, failure: str = "") -
     def counted(name: str) -> int:
         return int(after[name] - before[name])
 
-    return DelayRecord(delay_s, counted("relayed"), p50, p99, most,
-                       {what: counted(name) for name, what in LOSSES.items()}, counted("clock_steps"), failure)
+    losses = {what: counted(name) for name, what in LOSSES.items()}
+    return DelayRecord(delay_s, counted("relayed"), p50, p99, most, losses, counted("clock_steps"), failure)

@@ -100,7 +100,7 @@ class Acts:
         return [rtnl.changed_class(port.ifindex, shaping.CLASS, shaping.ROOT, shaping.htb_class(made))]
 
     def lose(self, event: Event) -> None:
-        """Bit errors in both directions of a link, at the switches' ports; at their end those of --loss again."""
+        """Bit errors in both directions of a link, at the switches' ports; in the end those of --loss."""
         if self.chip is None:
             raise EmulatorError("Random loss needs a bpf switch.")
         rate = self._bit_error_rate if event.value is None else event.value

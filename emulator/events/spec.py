@@ -137,7 +137,8 @@ def _loss(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise BadInput(f'"{rate}" is neither a bit error rate from 0 (none) to 1, such as 1e-6, nor the word end.')
+        raise BadInput(f'"{rate}" is neither a bit error rate from 0 (none) to 1, such as 1e-6, nor the word '
+                       "end.")
     return [Event(when, kind, target, text, up=value == 0, value=value)]
 
 

@@ -131,7 +131,8 @@ def build(spec: FabricSpec) -> Fabric:
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
             queue = queue_messages(port.ifindex, shape_of[port.link]) if spec.plain_hosts else []
-            send(netlink, [*queue, *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
+            address = _host_messages(port.ifindex, site.ip, spec.quickack)
+            send(netlink, [*queue, *address], f"host {site.name}")
     return fabric
 
 

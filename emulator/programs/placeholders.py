@@ -1,8 +1,8 @@
 """`{rank}` and its like in the words of a program: which there are, and how they are filled in. Pure.
 
 One name of small letters in braces, `{rank}`, is a placeholder and must be one of NAMES; `{{print}}` is the
-program's own `{print}`. All other braces are the program's and stay as they are: `{print $1}`, `{"a": 1}`, and
-after a dollar, `${rank}`, a shell's.
+program's own `{print}`. All other braces are the program's and stay as they are: `{print $1}`, `{"a": 1}`,
+and after a dollar, `${rank}`, a shell's.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_placeholders(kind: str, command: Sequence[str], filled: bool) -> None:
         if name not in NAMES:
             raise BadInput(f"--run {kind}: {match[0]} is no placeholder{nearest(name, NAMES)}; {own}.")
         if not filled:
-            raise BadInput(f"--run {kind} starts one command for all ranks and fills in no {match[0]}; {own}.")
+            raise BadInput(f"--run {kind} starts one command for all ranks, fills in no {match[0]}; {own}.")
 
 
 def fill(word: str, values: Mapping[str, str]) -> str:

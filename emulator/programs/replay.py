@@ -100,7 +100,8 @@ class ProgramSource:
         if not others:
             return tuple(self._supervisor.notes)
         listed = ", ".join(f"{count} with {name}" for name, count in others.items())
-        chosen = f"The program chose another congestion control than {asked} for some of its sockets: {listed}."
+        chosen = (f"The program chose another congestion control than {asked} for some of its sockets: "
+                  f"{listed}.")
         return (*self._supervisor.notes, chosen)
 
     def close(self) -> None:

@@ -41,8 +41,8 @@ _PORT = ("port", "MASTER_PORT", str(MASTER_PORT))
 _CONNECTIONS = ("connections", "of gloo between two ranks: how often GLOO_SOCKET_IFNAME names the "
                 "interface", "1")
 _ALL = (
-    Kind("each", f"the command on every rank's host; {' '.join(f'{{{name}}}' for name in NAMES)} in its words "
-                 "are filled in", (*_PLACED, _CONNECTIONS, _PORT)),
+    Kind("each", f"the command on every rank's host; {' '.join(f'{{{name}}}' for name in NAMES)} in its "
+                 "words are filled in", (*_PLACED, _CONNECTIONS, _PORT)),
     Kind("torchrun", "a Python script with torchrun's environment",
          (*_PLACED, _CONNECTIONS, _PORT, ("python", "the interpreter", "the emulator's own"))),
     Kind("mpi", "an MPI program under Open MPI's mpirun",

@@ -11,18 +11,19 @@ MOST_FIGURE = 14  # columns that a figure with its unit takes; what is longer is
 
 
 class FittedTable(Table):
-    """A table whose columns give way by what they hold, not by how wide they are; one that is too wide all the
-    same comes in parts, each with the first column.
+    """A table whose columns give way by what they hold, not by how wide they are; one that is too wide all
+    the same comes in parts, each with the first column.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in self._parts(options.max_width):
-            for column, width in zip(part.columns, widths(_needs(part.columns), part._room(options.max_width))):
+            room = part._room(options.max_width)
+            for column, width in zip(part.columns, widths(_needs(part.columns), room)):
                 column.width = width
             yield from super(FittedTable, part).__rich_console__(console, options)
 
     def _room(self, width: int) -> int:
-        """What lines of `width` leave for the columns: box.SIMPLE_HEAD puts blanks and a line's end around them."""
+        """What lines of `width` leave for the columns, beside the blanks of box.SIMPLE_HEAD."""
         between = 1 + self.padding[1] + self.padding[3]
         return width - between * (len(self.columns) - 1) - (2 if self.show_edge else 0)
 
@@ -39,7 +40,8 @@ class FittedTable(Table):
             part.columns = [copy(self.columns[0])]
             while shown < len(self.columns):
                 part.columns.append(copy(self.columns[shown]))
-                if sum(need for need, _ in _needs(part.columns)) > part._room(width) and len(part.columns) > 2:
+                wanted = sum(need for need, _ in _needs(part.columns))
+                if wanted > part._room(width) and len(part.columns) > 2:
                     part.columns.pop()
                     break
                 shown += 1
@@ -82,5 +84,7 @@ def _most(column: Column) -> int:
 
 def _least(column: Column) -> int:
     """Whole figures in a right column, whole words in a left one, up to a length that no figure has."""
-    parts = _lines(column) if column.justify == "right" else [word for line in _lines(column) for word in line.split()]
+    parts = _lines(column)
+    if column.justify != "right":
+        parts = [word for line in parts for word in line.split()]
     return min(_most(column), max([_words(column), *(min(len(part), MOST_FIGURE) for part in parts)]))

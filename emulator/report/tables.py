@@ -23,8 +23,8 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 def table(title: str, *columns: str) -> Table:
     """A table as all of ours look: first column left, the rest right."""
-    made = FittedTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
-                 min_width=len(title))
+    made = FittedTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
+                       pad_edge=False, min_width=len(title))
     for number, column in enumerate(columns):
         made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     return made

@@ -24,7 +24,8 @@ from traffic.schedule import Kind
 from traffic.wire import ACK_BYTES, ACK_EVERY, Wire
 
 LINK_BYTES_COLUMNS = ("source", "destination", "tier", "payload_bytes", "expected_data_bytes",
-                      "expected_ack_bytes", "resent_bytes", "counted_bytes", "ratio", "expected_packets", "counted_packets")
+                      "expected_ack_bytes", "resent_bytes", "counted_bytes", "ratio",
+                      "expected_packets", "counted_packets")
 AGAINST = ("expected_bytes", "resent_bytes", "counted_over_expected")
 """What `by_tier` gives of each tier."""
 

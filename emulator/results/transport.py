@@ -22,5 +22,6 @@ def transport(outcome: Outcome) -> dict[str, Any] | None:
     return {"connections": len(infos), "segments_sent": sum(info.data_segs_out for info in infos),
             "reordering_events": sum(info.reord_seen for info in infos),
             "reordered_connections": sum(info.reord_seen > 0 for info in infos),
-            "rtt_min_s": min(info.min_rtt_s for info in infos), "retransmitted_segments": again, "spurious_retransmissions": spurious,
+            "rtt_min_s": min(info.min_rtt_s for info in infos),
+            "retransmitted_segments": again, "spurious_retransmissions": spurious,
             "spurious_share": spurious / again if again else 0.0}

@@ -91,9 +91,9 @@ def _job(v: dict[str, object], setting: Setting) -> LlmJob:
     heads = v["heads"] or max(1, v["hidden"] // 128)
     kv_heads, topk = v["kvheads"] or heads, v["topk"] or (2 if v["experts"] > 1 else 1 if v["experts"] else 0)
     if v["hidden"] % heads and v["heads"]:
-        raise BadInput(f"{WHAT}: heads={heads} do not divide hidden={v['hidden']}; each head has as many values.")
+        raise BadInput(f"{WHAT}: heads={heads} do not divide hidden={v['hidden']}; all heads are alike.")
     if kv_heads > heads or heads % kv_heads:
-        raise BadInput(f"{WHAT}: kvheads={kv_heads} do not divide heads={heads}; each serves as many of them.")
+        raise BadInput(f"{WHAT}: kvheads={kv_heads} do not divide heads={heads}; each serves as many.")
     if v["topk"] and not v["experts"]:
         raise BadInput(f"{WHAT}: topk={topk} needs experts, such as experts=8.")
     params = v["params"] or counted_params(v["layers"], v["hidden"], heads, kv_heads, v["vocab"],
