@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from controllers.external import require_listener
-from emulator import bundle, dryrun, machine, options, report, results, sandbox
+from emulator import bundle, dryrun, machine, options, report, results
 from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
@@ -29,7 +29,8 @@ from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
-from emulator.sandbox_mounts import check_kept
+from emulator.sandbox import enter
+from emulator.sandbox.mounts import check_kept
 from emulator.writing import keep, write
 from traffic.engine import connections_of
 
@@ -230,7 +231,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
     try:
         failure: tuple[int, str] | None = None
         try:
-            status = sandbox.run_in_sandbox(
+            status = enter.run_in_sandbox(
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode,
                  str(outside)],
                 pickle.dumps(plan),

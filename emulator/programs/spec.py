@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, nearest
-from emulator.sandbox_mounts import EMPTY
+from emulator.sandbox.mounts import EMPTY
 from emulator.specs import parse_spec, take, whole
 from topologies.graph import Host
 from traffic.patterns import flows
