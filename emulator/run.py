@@ -31,6 +31,7 @@ from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox import enter
 from emulator.sandbox.mounts import check_kept
+from emulator.stdout import printing
 from emulator.writing import keep, write
 from traffic.engine import connections_of
 
@@ -125,11 +126,9 @@ def _one_line(error: EmulatorError) -> str:
 
 
 def _show(renderable: Any) -> None:
-    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
-    try:
+    """Print on stdout; when that cannot be, the run still counts."""
+    with printing():
         report.show(renderable)
-    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stops:
@@ -203,7 +202,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
     """Each is in the kernel, or is one of ours."""
     for plan in plans:
         try:  # asking loads the kernel's module, where there is one
-            machine.require_congestion_control(plan.experiment.cc)
+            machine.require_congestion_control(plan.experiment.cc, BPF_ALGORITHMS)
         except MachineLacks:
             ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
             if not ours:

@@ -197,6 +197,9 @@ def command_line(plan: Plan, progress: Progress, folder: Path, outside: int) -> 
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
               flush=True)
+        if plan.events:
+            print("Nothing is replayed here, so none of the events that were asked for happens; link A B down and "
+                  "link A B up do it by hand.", flush=True)
         s = session.outcome.setup
         print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
         with captures(session, fabric):
