@@ -23,7 +23,7 @@ from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.crosstable import fill
-from emulator.delay.build import require_relay
+from emulator.delay import way as delay_way
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.outcome import Outcome
 from emulator.plan import Plan
@@ -186,8 +186,9 @@ def _require(plans: list[Plan]) -> None:
         machine.require_programs(machine.OVS_PROGRAMS)
     machine.require_programs(["mnexec"])
     if any(plan.wire.delay_s for plan in plans):
-        require_relay()
-        machine.require_real_time()
+        way = delay_way.choose()
+        delay_way.require(way)
+        print(f"emulator: links are delayed by {way}.", file=sys.stderr)
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     if any(plan.program and plan.program.kind == "mpi" for plan in plans):
