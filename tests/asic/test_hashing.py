@@ -88,4 +88,4 @@ def test_hash_is_64_bits_and_direction_matters(source, destination, seed):
 ])
 def test_a_group_that_the_switch_cannot_do_is_refused(group, sentence):
     with pytest.raises(ValueError, match=sentence):
-        record(group, 1, range(len(group.buckets)), {1: 10, 2: 11})
+        record(group, 1, range(len(group.buckets)), {1: 10, 2: 11}, {1: 1e6, 2: 1e6})
