@@ -85,6 +85,11 @@ def parse_routing(text: str) -> tuple[Routing, int]:
     return entry, int(values.get("gap", 0))
 
 
+def reorders(text: str) -> bool:
+    """Does each packet choose for itself, so that those of one flow may overtake each other?"""
+    return parse_routing(text)[0].method in ("spray", "least-queue")
+
+
 def check_routing(text: str, graph: Graph) -> None:
     """BadInput where a fabric is not one that the routing is made for."""
     if parse_routing(text)[0].over is spread_over_groups and not is_dragonfly(graph):

@@ -35,7 +35,7 @@ def mode_number(group: PipelineGroup) -> int:
 
 
 def unit_s_per_bit(members: Sequence[tuple[float, int]]) -> float:
-    """The time that a path of weight 1 needs for a bit, from (rate of the port in b/s, weight > 0) of all members.
+    """The time that a path of weight 1 needs for a bit; members: (rate of the port in b/s, weight > 0).
 
     Weights say in what proportion the paths can pass on; no path passes on more than its own port does. Taken
     as fast as that allows, one path at least is as fast as its port, so its real queue bounds the virtual ones
