@@ -146,16 +146,16 @@ static __always_inline int by_number(struct asic_group *group, __u32 number)
  * the port's rate, or after what this group gave the path before, at the rate that the path can pass on
  * further away (its weight), whichever is later. The second is a virtual queue: it stands for the one that
  * cannot be seen from here. Where the path is as fast as its port it runs along with the first. Members are
- * visited from a random one on, so that ties are broken evenly. Two CPUs may overwrite each other's
- * clear_ns: a packet's worth of error. */
-__noinline int least_queue(struct asic_group *group, __u32 dscp, __u32 bytes)
+ * visited from number `turn` on, so it breaks ties. Two CPUs may overwrite each other's clear_ns: a packet's
+ * worth of error. */
+__noinline int least_queue(struct asic_group *group, __u32 turn, __u32 dscp, __u32 bytes)
 {
 	__u64 now = bpf_ktime_get_ns(), earliest = ~0ULL, clear = 0;
 	int chosen = -1;
 
 	if (!group)
 		return -1;
-	__u32 n = group->buckets, first = (__u64)bpf_get_prandom_u32() * n >> 32;
+	__u32 n = group->buckets, first = n ? turn % n : 0;
 
 	for (__u32 i = 0; i < MAX_BUCKETS && i < n; i++) {
 		__u32 index = first + i < n ? first + i : first + i - n;
@@ -216,7 +216,7 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 		return flowlet->bucket;
 	}
 	chosen = group->mode == MODE_FLOWLET ? by_number(group, bpf_get_prandom_u32()) :
-					       least_queue(group, dscp, bytes);
+					       least_queue(group, bpf_get_prandom_u32(), dscp, bytes);
 	flowlet->group = number;
 	flowlet->bucket = chosen;
 	flowlet->seen_ns = now;
@@ -226,16 +226,12 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 /* Each flow takes the members in turn by itself (Dixit et al., INFOCOM'13). One turn for all flows would
  * keep step with them: of two hosts that send alike each would have an uplink to itself, and data and
  * acknowledgements that alternate would part; then what comes together further on collides as under ECMP. */
-static __always_inline int by_turn(struct asic_group *group, __u32 switch_index, __u64 hash)
+static __always_inline __u32 turn_of(__u32 switch_index, __u64 hash)
 {
 	__u32 place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
 	struct asic_flowlet *flow = bpf_map_lookup_elem(&flowlets, &place);
 
-	if (!flow)
-		return -1;
-	__u32 turn = __sync_fetch_and_add(&flow->bucket, 1) + (hash >> 32);
-
-	return by_slot(group, turn, group->slots ? turn % group->slots : 0);
+	return (flow ? __sync_fetch_and_add(&flow->bucket, 1) : 0) + (hash >> 32);
 }
 
 /* `bytes`: of the packet, with its Ethernet header. */
@@ -243,6 +239,7 @@ __noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index
 		      __u32 bytes)
 {
 	__u64 hash;
+	__u32 turn;
 
 	if (!group || !key)
 		return -1;
@@ -250,11 +247,14 @@ __noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index
 	case MODE_HASH:
 		return by_number(group, flow_hash(key, group->seed) >> 32);
 	case MODE_SPRAY_ROUND_ROBIN:
-		return by_turn(group, switch_index, flow_hash(key, group->seed));
+		turn = turn_of(switch_index, flow_hash(key, group->seed));
+		return by_slot(group, turn, group->slots ? turn % group->slots : 0);
 	case MODE_SPRAY_RANDOM:
 		return by_number(group, bpf_get_prandom_u32());
 	case MODE_LEAST_QUEUE:
-		return least_queue(group, key->dscp, bytes);
+		/* Among queues alike, random choices would collide further on more often than turns do. */
+		turn = turn_of(switch_index, flow_hash(key, group->seed));
+		return least_queue(group, turn, key->dscp, bytes);
 	case MODE_FLOWLET:
 	case MODE_LEAST_QUEUE_FLOWLET:
 		hash = flow_hash(key, group->seed);
