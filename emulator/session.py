@@ -153,7 +153,9 @@ class Session:
     def _environment(self, fabric: Fabric) -> dict[str, object]:
         return {**machine.versions(), "link_delay": self.delay_way and str(self.delay_way), "emulator": __version__, "switch": self.plan.switch,
                 "datapath": fabric.datapath,
-                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
+                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})",
+                "reordering": "tolerated: tcp_min_rtt_wlen=0" if fabric.spec.reorders else "as the kernel does",
+                "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
     @property
