@@ -7,7 +7,9 @@ order in which they stand in their rank's list.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from traffic.target import Target
 
@@ -72,6 +74,17 @@ class Schedule:
     def bytes_sent(self) -> int:
         """Payload bytes of all messages."""
         return sum(op.size_bytes for ops in self.ranks for op in ops if op.kind is Kind.SEND)
+
+    @cached_property
+    def pair_bytes(self) -> Mapping[tuple[int, int, int], int]:
+        """(source rank, destination rank, channel) -> bytes, in order of first use: the connections."""
+        found: dict[tuple[int, int, int], int] = {}
+        for rank, ops in enumerate(self.ranks):
+            for op in ops:
+                if op.kind is Kind.SEND:
+                    key = (rank, op.peer, op.channel)
+                    found[key] = found.get(key, 0) + op.size_bytes
+        return found
 
 
 @dataclass(frozen=True)
