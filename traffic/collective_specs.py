@@ -45,7 +45,7 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
                   "halving-doubling": Algorithm(halving_doubling.all_gather)},
     "broadcast": {"chain": Algorithm(chain.broadcast, 64, lambda ranks: 1)},
     "reduce": {"chain": Algorithm(chain.reduce, 64, lambda ranks: 1)},
-    "alltoall": {"pairwise": Algorithm(pairwise.all_to_all)},
+    "alltoall": {"pairwise": Algorithm(pairwise.all_to_all, 4)},
     "sendrecv": {"ring": Algorithm(pairwise.send_recv)},
     "parameterserver": {"push-pull": Algorithm(None)},
 }

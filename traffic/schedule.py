@@ -29,7 +29,8 @@ class Kind(enum.Enum):
 class Op:
     """One operation of one rank.
 
-    deps: indices into the same rank's list; all of them must have finished first.
+    deps: indices into the same rank's list; all of them must have finished first. A send has when its
+        last byte was acknowledged, a recv when its last byte is there.
     triggers: (rank, index) pairs elsewhere that must have finished first, at no network cost
         (htsim's triggers; no collective uses them).
     peer: destination of a send, source of a recv. channel: which connection of the pair.
