@@ -8,6 +8,7 @@ import signal
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import datetime
+import gc
 import pickle
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str]) -> int:
+    # Schedules are many small objects in no circles; looking them through again and again was a third of a plan.
+    gc.set_threshold(100_000, 50, 100)
     now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
     asked = options.parse(argv, str(DEFAULT_FILE), now)
     machine.require_mininet()
