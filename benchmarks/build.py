@@ -18,9 +18,10 @@ import sys
 import time
 from pathlib import Path
 
-from emulator import machine, sandbox
+from emulator import machine
 from emulator.errors import EmulatorError
 from emulator.fabric import ovs_daemons
+from emulator.sandbox.enter import run_in_sandbox
 from topologies.fat_tree import FatTree
 
 DEADLINE_S = 900.0
@@ -51,7 +52,7 @@ def stock_run(k: int, datapath: str) -> dict[str, float]:
     """One run of stock Mininet in a sandbox of its own."""
     memory = os.memfd_create("result")
     began = time.monotonic()
-    sandbox.run_in_sandbox([sys.executable, "-m", "benchmarks.build", "--stock", str(memory), "--k", str(k),
+    run_in_sandbox([sys.executable, "-m", "benchmarks.build", "--stock", str(memory), "--k", str(k),
                             "--datapath", datapath], deadline_s=DEADLINE_S, pass_fds=[memory])
     whole = time.monotonic() - began
     with os.fdopen(memory, "rb") as file:

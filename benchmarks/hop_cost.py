@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from emulator.errors import EmulatorError
-from emulator.sandbox import payload, run_in_sandbox
+from emulator.sandbox.enter import payload, run_in_sandbox
 from tests.asic.fabrics import chain, chain_tables, lab, udp
 
 LENGTHS = (1, 5)

@@ -28,7 +28,6 @@ from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
 from traffic import jobs_ideal
 from traffic.background import resolve_background
-from traffic.check import check_schedule
 from traffic.fluid import EXPECTED_SEEDS, ROUTINGS as FLUID_ROUTINGS, Share, expected_share, messages_by_step
 from traffic.jobs import chosen, resolve_jobs
 from traffic.load import link_bytes, tier_bytes
@@ -66,8 +65,6 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         return _program(label, experiment, graph, paths, switch, datapath)
     workload, wire = _workload(experiment, graph, paths, switch, datapath, classes)
     experiment = scaled(experiment, workload, wire.rate_bps)
-    for job in workload.parts:
-        check_schedule(job.workload.schedule, len(graph.hosts))
     workload = replace(workload, notes=(*graph.notes, *workload.notes))
     only, alone = chosen(workload, experiment.only), jobs_ideal.alone(workload, paths, wire)
     perfect = jobs_ideal.together(workload, alone, paths, wire, only)

@@ -8,6 +8,7 @@ import signal
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import datetime
+import gc
 import pickle
 import sys
 from collections.abc import Iterator
@@ -17,19 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from controllers.external import require_listener
-from emulator import bundle, dryrun, machine, options, report, results, sandbox
+from emulator import bundle, dryrun, machine, options, report, results
 from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.crosstable import fill
-from emulator.delay.build import require_relay
+from emulator.delay import way as delay_way
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
-from emulator.sandbox_mounts import check_kept
+from emulator.sandbox import enter
+from emulator.sandbox.mounts import check_kept
 from emulator.stdout import printing
 from emulator.writing import keep, write
 from traffic.engine import connections_of
@@ -54,6 +56,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str]) -> int:
+    # Schedules are many small objects in no circles; looking them through again and again was a third of a plan.
+    gc.set_threshold(100_000, 50, 100)
     now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
     asked = options.parse(argv, str(DEFAULT_FILE), now)
     machine.require_mininet()
@@ -186,8 +190,9 @@ def _require(plans: list[Plan]) -> None:
         machine.require_programs(machine.OVS_PROGRAMS)
     machine.require_programs(["mnexec"])
     if any(plan.wire.delay_s for plan in plans):
-        require_relay()
-        machine.require_real_time()
+        way = delay_way.choose()
+        delay_way.require(way)
+        print(f"emulator: links are delayed by {way}.", file=sys.stderr)
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     if any(plan.program and plan.program.kind == "mpi" for plan in plans):
@@ -230,7 +235,7 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
     try:
         failure: tuple[int, str] | None = None
         try:
-            status = sandbox.run_in_sandbox(
+            status = enter.run_in_sandbox(
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode,
                  str(outside)],
                 pickle.dumps(plan),

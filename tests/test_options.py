@@ -25,7 +25,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     """Runs a command that must be refused; gives its sentence. It stands in an empty folder."""
     started: list[object] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emulator.sandbox.run_in_sandbox", lambda *a, **k: started.append(a))
+    monkeypatch.setattr("emulator.sandbox.enter.run_in_sandbox", lambda *a, **k: started.append(a))
     monkeypatch.setattr("emulator.run._require", lambda plans: None)
 
     def check(*arguments: str, where: Path = tmp_path) -> str:

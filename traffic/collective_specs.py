@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec
@@ -44,7 +45,7 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
                   "halving-doubling": Algorithm(halving_doubling.all_gather)},
     "broadcast": {"chain": Algorithm(chain.broadcast, 64, lambda ranks: 1)},
     "reduce": {"chain": Algorithm(chain.reduce, 64, lambda ranks: 1)},
-    "alltoall": {"pairwise": Algorithm(pairwise.all_to_all)},
+    "alltoall": {"pairwise": Algorithm(pairwise.all_to_all, 4)},
     "sendrecv": {"ring": Algorithm(pairwise.send_recv)},
     "parameterserver": {"push-pull": Algorithm(None)},
 }
@@ -75,6 +76,7 @@ def collective(spec: Spec, setting: Setting) -> Workload:
     placement = place(v["placement"], ranks, setting.graph.hosts, setting.seed)
     build = algorithm.build or _builder(spec.name, v, placement, setting)
 
+    @lru_cache(maxsize=4)  # of 128 ranks a trial takes a second to write
     def sized(size_bytes: int, slices: int) -> Workload:
         named = Collective(COLLECTIVE[spec.name], size_bytes) if spec.name in COLLECTIVE else None
         return Workload(spec.name, build(ranks, size_bytes, slices, v["channels"]), placement,

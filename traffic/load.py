@@ -15,19 +15,13 @@ import numpy
 from emulator.errors import BadInput
 from topologies.graph import Graph, Link
 from traffic.paths import Paths, Towards
-from traffic.schedule import Kind, Schedule
+from traffic.schedule import Schedule
 from traffic.wire import Wire
 
 
-def pairs(schedule: Schedule) -> dict[tuple[int, int, int], int]:
+def pairs(schedule: Schedule) -> Mapping[tuple[int, int, int], int]:
     """(source rank, destination rank, channel) -> bytes, in order of first use: the connections."""
-    found: dict[tuple[int, int, int], int] = {}
-    for rank, ops in enumerate(schedule.ranks):
-        for op in ops:
-            if op.kind is Kind.SEND:
-                key = (rank, op.peer, op.channel)
-                found[key] = found.get(key, 0) + op.size_bytes
-    return found
+    return schedule.pair_bytes
 
 
 def traffic_matrix(schedule: Schedule) -> numpy.ndarray:

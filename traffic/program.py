@@ -23,6 +23,8 @@ def split(low: int, high: int, parts: int) -> list[tuple[int, int]]:
 
 def pieces(low: int, high: int, slices: int, channels: int) -> list[tuple[int, int, int]]:
     """(channel, low, high) of every slice of [low, high), channels taking turns, none of them empty."""
+    if slices == channels == 1:  # by far the most frequent
+        return [(0, low, high)] if low < high else []
     parts = [split(*part, slices) for part in split(low, high, channels)]
     cut = [(c, *parts[c][s]) for s in range(slices) for c in range(channels)]
     return [piece for piece in cut if piece[1] < piece[2]]
@@ -38,6 +40,9 @@ class Written:
     def mark(self, low: int, high: int, op: int) -> None:
         """From now on [low, high) is what `op` wrote."""
         first, last = self._overlap(low, high)
+        if last == first + 1 and self._starts[first] == low and self._spans[first][0] == high:
+            self._spans[first] = (high, op)  # the same range again, as in most collectives
+            return
         starts, spans = [low], [(high, op)]
         if first < last:
             if self._starts[first] < low:  # keep what stands before `low`
@@ -53,6 +58,8 @@ class Written:
     def by(self, low: int, high: int) -> tuple[int, ...]:
         """The operations that wrote any byte of [low, high), in ascending order."""
         first, last = self._overlap(low, high)
+        if last - first == 1:
+            return (self._spans[first][1],)
         return tuple(sorted({op for _, op in self._spans[first:last]}))
 
     def _overlap(self, low: int, high: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traffic.ideal import bounds_s, closed_form_of
+from traffic.ideal import bounds_s, closed_form_of, formula_at
 from traffic.patterns import Pairs
 from traffic.pipeline import pipeline
 from traffic.schedule import Schedule, Workload
@@ -44,7 +44,9 @@ def collective_bytes(build: Callable[[int, int], Workload], ranks: int, slices: 
     elif slices > 1:
         trial = build(small, slices)
     small_s, busiest_s = bounds_s(trial, setting.paths, setting.wire)
-    large_s, _ = bounds_s(build(large, slices), setting.paths, setting.wire)
+    large_s = formula_at(trial, large, setting.paths, setting.wire)
+    if large_s is None:
+        large_s, _ = bounds_s(build(large, slices), setting.paths, setting.wire)
     size_bytes = min(small + (GOAL_S - small_s) * (large - small) / (large_s - small_s),
                      small * GOAL_S / busiest_s)
     return max(least, round(size_bytes / ranks) * ranks)

@@ -15,7 +15,7 @@ from emulator.programs.processes import Processes, user
 from emulator.programs.records import ProgramResult
 from emulator.programs.supervise import Supervisor
 from emulator.replay import Replay
-from emulator.sandbox import ROOT
+from emulator.sandbox.enter import ROOT
 from emulator.units import show_size
 from traffic.records import ConnectionKey, EngineResult
 

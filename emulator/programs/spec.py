@@ -14,7 +14,7 @@ from pathlib import Path
 
 from emulator.errors import BadInput, nearest
 from emulator.programs.placeholders import NAMES, check_placeholders
-from emulator.sandbox_mounts import EMPTY
+from emulator.sandbox.mounts import EMPTY
 from emulator.specs import parse_spec, take, whole
 from topologies.graph import Host
 from traffic.patterns import flows
