@@ -1,4 +1,4 @@
-"""The command line: options by group, and nothing but options. Errors are one sentence, never the usage text."""
+"""The command line: options by group, and nothing else. Errors are one sentence, never the usage text."""
 from __future__ import annotations
 
 import argparse
@@ -77,6 +77,10 @@ def _lines(rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join(listed)
 
 
+def _parameters(listed: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    return [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in listed]
+
+
 def _catalogue() -> str:
     """Topologies, routings and workloads, from the packages that make them."""
     topologies = [(t.spec, t.about) for t in TOPOLOGIES.values()] + [
@@ -85,11 +89,11 @@ def _catalogue() -> str:
     workloads = []
     for w in WORKLOADS:
         workloads.append((w.example, w.meaning))
-        workloads += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in w.parameters]
+        workloads += _parameters(w.parameters)
     programs = []
     for kind in KINDS.values():
         programs.append((kind.name, kind.about))
-        programs += [(f"    {key}", f"{meaning} (default: {default})") for key, meaning, default in kind.parameters]
+        programs += _parameters(kind.parameters)
     return (f"topologies\n{_lines(topologies)}\n\nroutings\n{_lines(routings)}\n\n"
             f"workloads, by example, each with its parameters\n{_lines(workloads)}\n\n"
             f"programs (--run KIND:key=value,… COMMAND), each kind with its parameters\n{_lines(programs)}")
@@ -100,11 +104,12 @@ def parser() -> argparse.ArgumentParser:
     made = _Parser(
         prog="python -m emulator.run", argument_default=argparse.SUPPRESS, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Run a training job's traffic on an emulated fabric and say whether to trust the numbers.",
+        description="Run a training job's traffic on an emulated fabric and say whether to trust the "
+                    "numbers.",
         epilog=f"{_catalogue()}\n\n"
                "Sizes: kB MB GB, KiB MiB GiB. Rates: kbit mbit gbit. Times: ns us ms s.\n"
-               "Exit status: 0 done and trusted, 2 bad input, 3 the machine lacks something, 4 the workload did\n"
-               "not finish, 5 the fidelity verdict is fail, 130 interrupted.")
+               "Exit status: 0 done and trusted, 2 bad input, 3 the machine lacks something, 4 the workload\n"
+               "did not finish, 5 the fidelity verdict is fail, 130 interrupted.")
     made.add_argument("experiment", nargs="?", metavar="EXPERIMENT.yaml",
                       help="an experiment file; options override it (default: a k=4 fat-tree, see below)")
     fields = Experiment.model_fields
@@ -125,8 +130,8 @@ def parser() -> argparse.ArgumentParser:
     add(what, "only", "JOB")
     add(what, "background", "SPEC")
     what.add_argument("--run", nargs=argparse.REMAINDER, metavar="KIND COMMAND",
-                      help="a real program on every host instead of a workload: all words that follow; KIND is "
-                           f"{', '.join(KINDS)}, see below")
+                      help="a real program on every host instead of a workload: all words that follow; KIND "
+                           f"is {', '.join(KINDS)}, see below")
     link = made.add_argument_group("links and hosts")
     add(link, "rate", "RATE")
     add(link, "buffer", "SIZE|TIME")
@@ -148,10 +153,13 @@ def parser() -> argparse.ArgumentParser:
                      help=f'"{EVENTS_ABOUT}"; may be given several times'.replace("%", "%%"))
     how.add_argument("--verify", action="store_true", help="real sums and checksums on the payload")
     how.add_argument("--pcap", metavar="PORT[,PORT]", help="capture these ports into DIR/PORT.pcap")
-    how.add_argument("--cli", action="store_true", help="Mininet's command line on the fabric instead of the workload")
-    how.add_argument("--dry-run", action="store_true", help="print the plan and check all input; needs no root")
+    how.add_argument("--cli", action="store_true",
+                     help="Mininet's command line on the fabric instead of the workload")
+    how.add_argument("--dry-run", action="store_true",
+                     help="print the plan and check all input; needs no root")
     result = made.add_argument_group("results")
-    result.add_argument("--out", metavar="DIR", help=f"where the result bundle goes (default: {DEFAULT_OUT}/DATE-TIME)")
+    result.add_argument("--out", metavar="DIR",
+                        help=f"where the result bundle goes (default: {DEFAULT_OUT}/DATE-TIME)")
     result.add_argument("--force", action="store_true", help="replace an earlier bundle in DIR")
     result.add_argument("--quiet", action="store_true", help="no progress, only the result")
     made.add_argument("--schema", action=_Schema, nargs=0,

@@ -145,8 +145,8 @@ def _staggered(text: str) -> tuple[float, float]:
     try:
         return float(edge), float(pod if dash else "")
     except ValueError:
-        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and of '
-                       f"the same pod, such as 0.2-0.3.") from None
+        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and '
+                       f"of the same pod, such as 0.2-0.3.") from None
 
 
 def _places(graph: Graph) -> tuple[list[str], list[object]]:

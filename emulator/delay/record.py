@@ -71,8 +71,7 @@ def netem_record(delay_s: float, before: np.void, after: np.void, failure: str =
     down, whose qdisc the kernel then empties (dev_deactivate, net/sched/sch_generic.c).
     """
     late = after["late"] - before["late"]
-    arrived, sent, queued, dropped, refused = (int(after[name] - before[name]) for name in
-                                               ("arrived", "sent", "queued", "dropped", "refused"))
+    arrived, sent, queued, dropped, refused = (int(after[name] - before[name]) for name in _OF_NETEM)
     emptied = max(0, arrived - sent - queued - dropped)
     losses = {"lost_full": dropped, "lost_refused": refused + emptied}
     return DelayRecord(delay_s, sent - refused, *_lateness(late),

@@ -1,1 +1,1 @@
-"""The namespaces that a run lives in and dies with: entered (enter), their process 1 (init), their files (mounts)."""
+"""The namespaces that a run lives in and dies with: entered (enter), process 1 (init), files (mounts)."""

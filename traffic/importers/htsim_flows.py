@@ -20,8 +20,9 @@ def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0, byt
     priority names the traffic class `prioN`.
 
     A recv_done_trigger fires when the flow's last byte has arrived, a send_done_trigger when it was
-    acknowledged, which is when a send of a schedule ends. The k-th flow that waits for a multishot starts when the k-th one (in file order) that fires it is done;
-    htsim takes them in order of completion, which a schedule cannot know.
+    acknowledged, which is when a send of a schedule ends. The k-th flow that waits for a multishot starts
+    when the k-th one (in file order) that fires it is done; htsim takes them in order of completion, which a
+    schedule cannot know.
     """
     nodes = sorted({node for flow in matrix.flows for node in (flow.source, flow.destination)})
     rank = {node: r for r, node in enumerate(nodes)}
