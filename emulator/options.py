@@ -4,7 +4,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -22,6 +24,7 @@ from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOP
 from traffic.catalogue import WORKLOADS
 
 DEFAULT_OUT = "results"
+LEAST_HELP_COLUMNS = 40
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Two columns for the help text; a long first column gets a line of its own."""
+    """Two columns for the help text, folded at the terminal's width; a long first one gets its own line."""
+    room = max(LEAST_HELP_COLUMNS, shutil.get_terminal_size().columns - 36)
     listed = []
     for spec, about in rows:
         gap = f"\n{'':<34}" if len(spec) > 31 else " " * (32 - len(spec))
-        listed.append(f"  {spec}{gap}{about}")
+        folded = textwrap.wrap(about, room, break_long_words=False, break_on_hyphens=False)
+        listed.append(f"  {spec}{gap}" + f"\n{'':<34}".join(folded))
     return "\n".join(listed)
 
 
@@ -104,12 +109,12 @@ def parser() -> argparse.ArgumentParser:
     made = _Parser(
         prog="python -m emulator.run", argument_default=argparse.SUPPRESS, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Run a training job's traffic on an emulated fabric and say whether to trust the "
-                    "numbers.",
+        description="Run a training job's traffic on an emulated fabric and say whether to\n"
+                    "trust the numbers.",
         epilog=f"{_catalogue()}\n\n"
                "Sizes: kB MB GB, KiB MiB GiB. Rates: kbit mbit gbit. Times: ns us ms s.\n"
-               "Exit status: 0 done and trusted, 2 bad input, 3 the machine lacks something, 4 the workload\n"
-               "did not finish, 5 the fidelity verdict is fail, 130 interrupted.")
+               "Exit status: 0 done and trusted, 2 bad input, 3 the machine lacks something,\n"
+               "4 the workload did not finish, 5 the fidelity verdict is fail, 130 interrupted.")
     made.add_argument("experiment", nargs="?", metavar="EXPERIMENT.yaml",
                       help="an experiment file; options override it (default: a k=4 fat-tree, see below)")
     fields = Experiment.model_fields

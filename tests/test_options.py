@@ -258,3 +258,11 @@ def test_a_reader_that_leaves_or_a_full_disk_makes_no_traceback(word: str) -> No
         assert ended.returncode == 0 and "Traceback" not in ended.stderr, (redirected, ended.stderr)
         if redirected != ">&-":  # then argparse takes stderr
             assert ended.stderr.count("\n") == ("full" in redirected), (redirected, ended.stderr)
+
+
+def test_the_help_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        run.main(["--help"])
+    long = [line for line in capsys.readouterr().out.split("\n") if len(line) > 80 and " " in line.strip()]
+    assert long == []
