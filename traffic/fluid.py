@@ -123,10 +123,12 @@ def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterab
 def messages_by_step(schedule: Schedule) -> list[dict[Connection, int]]:
     """Bytes of each connection in each (phase, step), in order of first appearance.
 
-    Where a phase sends slices its steps overlap, so that the whole phase counts as one step.
+    Where a phase sends slices its steps overlap, so that the whole phase counts as one step; but not where
+    slices wait for what their own rank sent in the step before, as those of an all-to-all do.
     """
     steps: dict[tuple[str, int], dict[Connection, int]] = {}
     sliced: set[str] = set()
+    in_step: set[str] = set()
     for rank, ops in enumerate(schedule.ranks):
         for op in ops:
             if op.kind is Kind.SEND:
@@ -135,9 +137,12 @@ def messages_by_step(schedule: Schedule) -> list[dict[Connection, int]]:
                 if key in step:
                     sliced.add(op.phase)
                 step[key] = step.get(key, 0) + op.size_bytes
+                if any(ops[dep].kind is Kind.SEND and (ops[dep].phase, ops[dep].step) == (op.phase, op.step - 1)
+                       for dep in op.deps):
+                    in_step.add(op.phase)
     together: dict[tuple[str, int], dict[Connection, int]] = {}
     for (phase, number), step in steps.items():
-        merged = together.setdefault((phase, -1 if phase in sliced else number), {})
+        merged = together.setdefault((phase, -1 if phase in sliced - in_step else number), {})
         for key, size_bytes in step.items():
             merged[key] = merged.get(key, 0) + size_bytes
     return list(together.values())

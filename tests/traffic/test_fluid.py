@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from emulator.errors import BadInput
 from tests.traffic.conftest import star
 from traffic import patterns
-from traffic.collectives import halving_doubling, ring, tree
+from traffic.collectives import halving_doubling, pairwise, ring, tree
 from traffic.fluid import expected_share, max_min, messages_by_step
 from traffic.paths import Paths
 from traffic.placement import place
@@ -135,3 +135,9 @@ def test_a_known_max_min_allocation():
     """Three flows on two links: the long one gets half of the small link, the others what is left."""
     rate = max_min(numpy.array([[0, 1], [0, -1], [1, -1]]), numpy.array([1.0, 3.0]))
     assert rate == pytest.approx([0.5, 0.5, 2.5])
+
+
+def test_slices_of_an_all_to_all_keep_their_steps():
+    whole, sliced = (messages_by_step(pairwise.all_to_all(6, 6000, slices)) for slices in (1, 4))
+    assert len(whole) == 5 and sliced == whole
+    assert len(messages_by_step(tree.all_reduce(6, 6000, slices=8))) == 1
