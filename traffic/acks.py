@@ -1,10 +1,11 @@
 """How many acknowledgements a Linux receiver sends for what a connection carries.
 
-Every second full segment and what ends a message (RFC 1122, 4.2.3.2; RFC 5681, 4.2), except that a connection
-whose receive window still grows has each segment acknowledged by itself (tcp_grow_window sets `quick`,
-net/ipv4/tcp_input.c). The window grows by two segments a segment from half of the receive buffer to the
-share of it that is data and not the kernel's bookkeeping (scaling_ratio, kernels from 6.6 on; before, half
-is all there ever is). Measured at MTU 1500: 96, 101, 99, 100, 40, 42, ... acknowledgements for each 100 segments.
+Every second full segment and what ends a message (RFC 1122, 4.2.3.2; RFC 5681, 4.2), except that a
+connection whose receive window still grows has each segment acknowledged by itself (tcp_grow_window sets
+`quick`, net/ipv4/tcp_input.c). The window grows by two segments a segment from half of the receive buffer
+to the share of it that is data and not the kernel's bookkeeping (scaling_ratio, kernels from 6.6 on;
+before, half is all there ever is). Measured at MTU 1500: 96, 101, 99, 100, 40, 42, … acknowledgements for
+each 100 segments.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from traffic.transport import BUFFER_BYTES
 from traffic.wire import ACK_EVERY
 
 SKB_BYTES = 840
-"""What the kernel counts for a segment in a receive buffer beyond its data: window 162/256 of the buffer at 1448."""
+"""What the kernel counts for a segment beyond its data: of the buffer, 162/256 are window at 1448 bytes."""
 SCALING_SINCE = (6, 6)
 
 
@@ -26,7 +27,7 @@ def growing_bytes(payload_bytes: int, kernel: tuple[int, int]) -> float:
     if kernel < SCALING_SINCE:
         return 0.0
     usable = payload_bytes / (payload_bytes + SKB_BYTES) - 0.5
-    return max(0.0, usable) * BUFFER_BYTES  # the kernel doubles the buffer, and two segments a segment halve it
+    return max(0.0, usable) * BUFFER_BYTES  # doubled by the kernel, halved by two segments a segment
 
 
 def kernel_version(release: str) -> tuple[int, int]:

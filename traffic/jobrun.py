@@ -1,7 +1,7 @@
 """One job of a replay: which operation starts when, iteration after iteration.
 
 An operation starts when its dependencies have finished. A send that others wait for is finished when its
-last byte was acknowledged (as in `simulate`, as htsim's send_done_trigger and the completion of an RDMA write),
+last byte was acknowledged (as in `simulate`, as htsim's send_done_trigger and an RDMA write's completion),
 any other once the transport took it, a recv once its last byte was read; what arrives before its recv is
 posted is kept. A job's iterations are separated by a barrier over its ranks (no packets); other jobs do not wait there.
 """

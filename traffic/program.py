@@ -124,8 +124,8 @@ class Program:
         sent: list[int] = []
         for part, start, end in pieces(low, high, slices, channels):
             send, recv = self.message(source, destination, end - start,
-                                      deps=self._deps(source, start, end, sent, ahead), offset=start, to=start,
-                                      channel=channel + part, phase=phase, step=step)
+                                      deps=self._deps(source, start, end, sent, ahead),
+                                      offset=start, to=start, channel=channel + part, phase=phase, step=step)
             sent.append(send)
             self.written[destination].mark(start, end, recv)
 

@@ -18,8 +18,8 @@ def test_a_short_connection_is_acknowledged_segment_by_segment():
 
 
 def test_a_tree_edge_and_a_ring_edge_as_counted():
-    """Two edges of 696 segments: 1089 acknowledgements. 2640 segments: 1249 and 1325, some of them for more than
-    two, which makes 0.5 % of the link's bytes.
+    """Two edges of 696 segments: 1089 acknowledgements. 2640 segments: 1249 and 1325, some of them for
+    more than two, which makes 0.5 % of the link's bytes.
     """
     edge, ring = Acks(GROWING), Acks(GROWING)
     edge.add(4, 174)

@@ -13,8 +13,8 @@ Parents = list[int | None]
 """The parent of each rank; None for the root."""
 
 AHEAD = 4
-"""Slices under way at once on an edge, as NCCL has a number of slots for each: two children that sent their
-half of the buffer at once would fill the queue in front of their parent, and every later slice would wait there."""
+"""Slices under way at once on an edge, as NCCL has a number of slots for each: two children that sent
+their half of the buffer at once would fill the queue before their parent, and all else would wait there."""
 
 
 def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) -> Schedule:
