@@ -48,7 +48,7 @@ ROUTINGS: Mapping[str, Routing] = {
                               "capacity", equal_cost, "spray", weighs=True),
     "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
                                          "queue; global: the controller moves elephants; both",
-                        equal_cost, "least-queue"),
+                        equal_cost, "least-queue", weighs=True),
     "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First "
                                                         "Fit (NSDI'10)", equal_cost, "hash"),
     "sa": Routing(scheduling.SHORT_SPEC.format("sa"), "adaptive:scope=global with Hedera's Simulated "
@@ -81,8 +81,13 @@ def parse_routing(text: str) -> tuple[Routing, int]:
         return EXTERNAL, 0
     entry, values = _parsed(text)
     if values.get("scope") == "global":
-        entry = replace(entry, method="hash")
+        entry = replace(entry, method="hash", weighs=False)  # as gff and sa, which are short for it
     return entry, int(values.get("gap", 0))
+
+
+def reorders(text: str) -> bool:
+    """Does each packet choose for itself, so that those of one flow may overtake each other?"""
+    return parse_routing(text)[0].method in ("spray", "least-queue")
 
 
 def check_routing(text: str, graph: Graph) -> None:

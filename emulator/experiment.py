@@ -17,8 +17,7 @@ from emulator.errors import BadInput, nearest
 from emulator.job_entry import JobEntry, with_workload_files
 from emulator.programs.spec import with_files
 from emulator.programs.spec import words as program_words
-from traffic.importers.strict_yaml import Loader
-from traffic.importers.text import read_lines
+from traffic.importers.strict_yaml import read_yaml, written
 
 MAX_RUNS = 1000
 JOBS, PROGRAM = "jobs", "program"
@@ -118,7 +117,9 @@ class Experiment(pydantic.BaseModel):
 PLAINLY = {"bool_type": "is neither yes nor no", "bool_parsing": "is neither yes nor no", "missing": "is missing",
            "string_pattern_mismatch": "may have letters, digits, and _ . - only", "tuple_type": "is not a list",
            "list_type": "is not a list", "dict_type": "is not a mapping of names to values",
-           "string_type": "is not a single value"}
+           "string_type": "is not text",
+           "model_type": "is neither a line such as 'allreduce; name=a' nor a mapping with a workload",
+           "model_attributes_type": "is neither a line such as 'allreduce; name=a' nor a mapping with a workload"}
 """What the checks of pydantic mean, by their names."""
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
@@ -156,7 +157,8 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
     # of a value that may be of two kinds, pydantic names the kind as well
-    name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
+    named = [str(part) for part in first["loc"] if not str(part).startswith(("function-", "[key]"))]
+    name = ".".join(named) or "the experiment"
     if not first["loc"] and "both given" in first["msg"]:
         return f"{where}: {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden" and first["loc"][0] == "jobs":
@@ -167,9 +169,13 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
     span = _range(ExperimentFile.model_fields.get(name.replace("-", "_")))
     if span and first["type"] != "value_error":
-        return f"{where}: {name}={first['input']} is not {span}."
+        return f"{where}: {name}={written(first['input'])} is not {span}."
     message = PLAINLY.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-    return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
+    if first["type"] == "missing":
+        return f"{where}: {name} {message}."
+    colon = ":" if message is first["msg"] else ""  # pydantic's own words are a sentence
+    given = f' "{first["input"]}"' if isinstance(first["input"], str) else f"={written(first['input'])}"
+    return f'{where}: {name}{given}{colon} {message[0].lower()}{message[1:]}.'
 
 
 def make(values: dict[str, Any], where: str = "the options") -> Experiment:
@@ -185,18 +191,13 @@ def read_file(path: str) -> dict[str, Any]:
 
     A topology or workload file that it names lies relative to it, as an include would.
     """
-    text = "\n".join(read_lines(path, "an experiment file"))
-    try:
-        values = yaml.load(text, Loader)
-    except RecursionError:
-        raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise BadInput(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}.") from None
+    values = read_yaml(path, "an experiment file")
     if not isinstance(values, dict):
         raise BadInput(f"{path}: an experiment file is a mapping such as 'topology: fat-tree:k=4'.")
-    values = {option_name(str(key)): value for key, value in values.items()}
+    named = [option_name(str(key)) for key in values]
+    if twice := next((name for name in named if named.count(name) > 1), ""):
+        raise BadInput(f'{path}: "{twice}" is given twice.')  # byte-scale and byte_scale are one
+    values = dict(zip(named, values.values()))
     try:
         ExperimentFile(**values)
     except pydantic.ValidationError as error:
@@ -213,18 +214,19 @@ def read_file(path: str) -> dict[str, Any]:
             matrix[key] = [value if isinstance(value, (dict, bool))
                            else with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
     if "run" in values:
-        values["run"] = _beside(folder, values["run"])
+        values["run"] = _beside(path, values["run"])
     if "run" in matrix:
-        matrix["run"] = [_beside(folder, listed) for listed in matrix["run"]]
+        matrix["run"] = [_beside(path, listed) for listed in matrix["run"]]
     return {**values, "matrix": matrix} if matrix else values
 
 
-def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
+def _beside(path: str, listed: Any) -> tuple[str, ...]:
     """The words of a program of which those that name a file beside the experiment file mean that file."""
     try:
         listed = program_words(listed)
     except ValueError as error:
-        raise BadInput(f"{folder}: run {error}.") from None
+        raise BadInput(f"{path}: run={written(listed)} {error}.") from None
+    folder = Path(path).parent
     return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
 
 

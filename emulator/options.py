@@ -17,6 +17,7 @@ from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, make, option_name, read_file, schema
 from emulator.matrix import expand
 from emulator.programs.spec import KINDS
+from emulator.stdout import printing
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
 from traffic.catalogue import WORKLOADS
 
@@ -36,19 +37,33 @@ class Invocation:
     quiet: bool
 
 
-def number_or_auto(text: str) -> float | str:
-    return text if text == "auto" else float(text)
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number') from None
+
+
+def _number_or_auto(text: str) -> float | str:
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is neither a number nor auto') from None
 
 
 class _Schema(argparse.Action):
     """--schema: print and leave, as --version does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        print(json.dumps(schema(), indent=1))
+        parser._print_message(f"{json.dumps(schema(), indent=1)}\n", sys.stdout)
         parser.exit()
 
 
 class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        with printing():
+            super()._print_message(message, file)
+
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message[0].upper()}{message[1:]}; --help lists the options.")
 
@@ -119,15 +134,15 @@ def parser() -> argparse.ArgumentParser:
     add(link, "delay", "TIME")
     add(link, "loss", "RATE")
     add(link, "classes", "TABLE")
-    add(link, "mtu", "N", int, "IP packet size in bytes")
+    add(link, "mtu", "N", _whole, "IP packet size in bytes")
     add(link, "cc", "NAME")
     scale = made.add_argument_group("scale")
     add(scale, "target-rate", "RATE")
-    add(scale, "dilation", "K", number_or_auto)
-    add(scale, "byte-scale", "S", number_or_auto)
+    add(scale, "dilation", "K", _number_or_auto)
+    add(scale, "byte-scale", "S", _number_or_auto)
     how = made.add_argument_group("how it runs")
-    add(how, "seed", "N", int)
-    add(how, "repeat", "N", int)
+    add(how, "seed", "N", _whole)
+    add(how, "repeat", "N", _whole)
     add(how, "deadline", "TIME")
     how.add_argument("--event", metavar="EVENT", action="append", dest="events",
                      help=f'"{EVENTS_ABOUT}"; may be given several times'.replace("%", "%%"))
@@ -151,7 +166,7 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     default_file is the experiment that runs when neither file nor topology nor workload is named;
     `now` names the default result folder.
     """
-    given = vars(parser().parse_args(_joined(argv)))
+    given = vars(parser().parse_args(joined(argv)))
     for name in ("out", "pcap", "experiment"):
         if given.get(name) == "":
             raise BadInput(f"{name if name == 'experiment' else f'--{name}'} is an empty name.")
@@ -183,14 +198,14 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     return Invocation(runs=runs, table=table, out=out, **invocation)
 
 
-def _joined(argv: list[str]) -> list[str]:
+def joined(argv: list[str]) -> list[str]:
     """'--rate -5mbit' as '--rate=-5mbit': argparse would take a negative value for an option."""
-    joined: list[str] = []
+    made: list[str] = []
     for place, word in enumerate(argv):
         if word == "--run":  # what follows is a program's
-            return joined + argv[place:]
-        if joined and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", joined[-1]):
-            joined[-1] += f"={word}"
+            return made + argv[place:]
+        if made and re.match(r"-[0-9.]", word) and re.fullmatch(r"--[a-z-]+", made[-1]):
+            made[-1] += f"={word}"
         else:
-            joined.append(word)
-    return joined
+            made.append(word)
+    return made

@@ -44,7 +44,7 @@ class Replay:
 
     def run(self) -> None:
         """Replay the workload while everything is measured."""
-        plan, progress, fabric, relay = self.plan, self.progress, self.fabric, self.session.relay
+        plan, progress, fabric, delay = self.plan, self.progress, self.fabric, self.session.delay
         progress.stage(self.PREPARING)
         engine = self._engine()
         conductor: Conductor | None = None
@@ -55,7 +55,7 @@ class Replay:
             before = take_snapshot(fabric.ports, fabric.hosts)
             losses, books = self.session.switches.losses(), self.session.controller.state()
             grouped = {} if plan.events or books.scheduling else self.session.switches.group_packets()
-            bit_errors, relayed = self.session.switches.bit_errors(), relay and relay.counters()
+            bit_errors, delayed = self.session.switches.bit_errors(), delay and delay.counters()
             if plan.events:
                 conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
@@ -86,7 +86,7 @@ class Replay:
             # an event may have left the run without a controller
             books_after = self.session.controller.state() if self.session.controller.running else books
             self.session.update(
-                delay=relay and relay.since(relayed), bit_errors=lost,
+                delay=delay and delay.since(delayed), bit_errors=lost,
                 group_packets={port: count - grouped[port] for port, count in
                                (self.session.switches.group_packets() if grouped else {}).items()},
                 between=without_drops(difference(before, after), lost), shaped_bps=shaped_rates_bps(fabric),

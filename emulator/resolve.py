@@ -160,7 +160,7 @@ def _one_scale(workload: Workload, experiment: Experiment) -> Workload:
 
 def _setting(experiment: Experiment, graph: Graph, rate_bps: float, classes: ClassTable | None) -> Setting:
     return Setting(graph, rate_bps, experiment.mtu, experiment.seed, delay_s=parse_time(experiment.delay, "--delay"),
-                   classes=(classes or DEFAULT_TABLE).names, **scaling(experiment, rate_bps))
+                   classes=(classes or DEFAULT_TABLE).names, kinds=DEFAULT_TABLE.names, **scaling(experiment, rate_bps))
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:

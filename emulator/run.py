@@ -24,7 +24,7 @@ from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
 from emulator.bundle import Bundle
 from emulator.crosstable import fill
-from emulator.delay.build import require_relay
+from emulator.delay import way as delay_way
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.outcome import Outcome
 from emulator.plan import Plan
@@ -32,6 +32,7 @@ from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox import enter
 from emulator.sandbox.mounts import check_kept
+from emulator.stdout import printing
 from emulator.writing import keep, write
 from traffic.engine import connections_of
 
@@ -128,11 +129,9 @@ def _one_line(error: EmulatorError) -> str:
 
 
 def _show(renderable: Any) -> None:
-    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
-    try:
+    """Print on stdout; when that cannot be, the run still counts."""
+    with printing():
         report.show(renderable)
-    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stops:
@@ -190,8 +189,9 @@ def _require(plans: list[Plan]) -> None:
         machine.require_programs(machine.OVS_PROGRAMS)
     machine.require_programs(["mnexec"])
     if any(plan.wire.delay_s for plan in plans):
-        require_relay()
-        machine.require_real_time()
+        way = delay_way.choose()
+        delay_way.require(way)
+        print(f"emulator: links are delayed by {way}.", file=sys.stderr)
     if any(plan.experiment.pcap for plan in plans):
         machine.require_programs(["tcpdump"])
     if any(plan.program and plan.program.kind == "mpi" for plan in plans):
@@ -206,7 +206,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
     """Each is in the kernel, or is one of ours."""
     for plan in plans:
         try:  # asking loads the kernel's module, where there is one
-            machine.require_congestion_control(plan.experiment.cc)
+            machine.require_congestion_control(plan.experiment.cc, BPF_ALGORITHMS)
         except MachineLacks:
             ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
             if not ours:

@@ -21,6 +21,9 @@ from emulator import __version__, machine, memory
 from emulator.asic import switches as asic
 from emulator.asic.cc import BPF_ALGORITHMS, CongestionControl, provide
 from emulator.asic.napi import thread_receive
+from emulator.delay import way as delay_way
+from emulator.delay.netem import Netem
+from emulator.delay.record import WAYS
 from emulator.delay.relay import Relay
 from emulator.errors import EmulatorError, Interrupted, MachineLacks, Unfinished
 from emulator.fabric import build as fabric_build
@@ -49,7 +52,8 @@ class Session:
     def __init__(self, plan: Plan, progress: Progress, folder: Path, outside: int) -> None:
         self.plan, self.progress, self.folder, self._outside = plan, progress, folder, outside
         self.outcome = Outcome()
-        self.relay: Relay | None = None
+        self.delay: Netem | Relay | None = None
+        self.delay_way: delay_way.Way | None = None
         self.broken_off = ""
         self._logs: dict[str, str] = {}
 
@@ -65,7 +69,8 @@ class Session:
         try:
             fabric = fabric_build.build(plan.fabric)
             if plan.wire.delay_s:
-                self.relay = Relay(fabric.spec, fabric.ports)
+                self.delay_way = delay_way.choose()
+                self.delay = delay_way.start(self.delay_way, fabric.spec, fabric.ports)
             self.switches = self._switches(fabric)
             self.congestion_control = self._congestion_control(fabric)
             up = time.monotonic()
@@ -87,9 +92,9 @@ class Session:
             if hasattr(self, "switches"):
                 self._logs["the switches"] = self.switches.log_tail()
                 self.switches.stop()
-            if self.relay:
-                self._logs["the relay of --delay"] = self.relay.failure() or "It ran to the end."
-                self.relay.stop()
+            if self.delay:
+                self._logs[f"--delay, by {WAYS[self.delay.WAY]}"] = self.delay.failure() or "It ran to the end."
+                self.delay.stop()
             self.controller.stop()
             if self.outcome.setup:
                 self.update(setup=replace(self.outcome.setup, down_s=time.monotonic() - down))
@@ -146,9 +151,11 @@ class Session:
         return made
 
     def _environment(self, fabric: Fabric) -> dict[str, object]:
-        return {**machine.versions(), "emulator": __version__, "switch": self.plan.switch,
+        return {**machine.versions(), "link_delay": self.delay_way and str(self.delay_way), "emulator": __version__, "switch": self.plan.switch,
                 "datapath": fabric.datapath,
-                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
+                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})",
+                "reordering": "tolerated: tcp_min_rtt_wlen=0" if fabric.spec.reorders else "as the kernel does",
+                "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
     @property
@@ -197,6 +204,9 @@ def command_line(plan: Plan, progress: Progress, folder: Path, outside: int) -> 
         print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
               f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
               flush=True)
+        if plan.events:
+            print("Nothing is replayed here, so none of the events that were asked for happens; link A B down and "
+                  "link A B up do it by hand.", flush=True)
         s = session.outcome.setup
         print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
         with captures(session, fabric):

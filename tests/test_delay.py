@@ -26,7 +26,7 @@ from tests.commands import SMALL, measure, start, strict_json
 from tests.outcomes import outcome, plan
 from tests.sound_run import failed, only, sound, with_link
 
-ON_TIME = DelayRecord(0.005, 1000, 5e-5, 2e-4, 1e-3, dict.fromkeys(LOSSES.values(), 0), 0)
+ON_TIME = DelayRecord(0.005, 1000, 5e-5, 2e-4, 1e-3, dict.fromkeys(LOSSES.values(), 0), 0, timed=1000)
 root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: runs whole experiments")
 
 

@@ -8,7 +8,7 @@ from emulator.errors import BadInput, nearest
 from emulator.job_entry import JobEntry
 from topologies.graph import Graph
 from traffic.schedule import Job, Kind, Op, Schedule, Workload
-from traffic.setting import Setting, duration
+from traffic.setting import Setting, check_class, duration
 
 Resolve = Callable[[str, Setting], Workload]
 """(--workload's text, setting) -> workload"""
@@ -76,12 +76,6 @@ def restricted(graph: Graph, pool: Sequence[int]) -> Graph:
     absent = set(graph.host) - {host.name for host in hosts}
     links = tuple(link for link in graph.links if link.a not in absent and link.b not in absent)
     return replace(graph, hosts=hosts, links=links)
-
-
-def check_class(what: str, name: str, setting: Setting) -> None:
-    """Refuse a class of traffic that is not in the table of classes; '' is none in particular."""
-    if name and name not in setting.classes:
-        raise BadInput(f'{what}: there is no class "{name}"{nearest(name, setting.classes)}.')
 
 
 def numbered_hosts(what: str, names: Sequence[str], graph: Graph) -> list[int]:

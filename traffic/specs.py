@@ -124,6 +124,8 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         pairs = patterns.staggered(*_places(setting.graph), *v["staggered"], setting.seed)
     else:
         pairs = patterns.random_bijection(hosts, setting.seed)
+    if v["time"] == 0:
+        raise BadInput(f'{what} "{spec}": in no time nothing is sent; give a time above zero.')
     if v["bytes"] and v["time"]:
         raise BadInput(f'{what} "{spec}": bytes and time both say how much is sent; give one of them.')
     sizes, paces = sized(pairs, v["load"], v["bytes"], v["time"] or GOAL_S, setting)

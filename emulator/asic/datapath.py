@@ -32,6 +32,7 @@ class _Tables:
     def __init__(self, index: int, site: SwitchSite, rules: Places, groups: Places, buckets: Places) -> None:
         self.index, self.site = index, site
         self.ifindexes = {port.number: port.ifindex for port in site.ports}
+        self.rates_bps = {port.number: port.rate_bps for port in site.ports}
         self.rules, self.groups, self.buckets = rules, groups, buckets
         self.keys = self.stale_keys = np.zeros(0, KEY)
 
@@ -85,7 +86,8 @@ class BpfDatapath:
             records = {
                 numbers[group.id]: record(group, own.site.seed,
                                           [buckets.place((group.id, i, bucket.port))
-                                           for i, bucket in enumerate(group.buckets)], own.ifindexes)
+                                           for i, bucket in enumerate(group.buckets)], own.ifindexes,
+                                         own.rates_bps)
                 for group in tables.groups}
             space = lay_out(tables.rules, 2 * own.index + generation, counters, own.ifindexes, numbers)
         self._rule_counts[:, rules.added] = 0

@@ -14,10 +14,9 @@ from emulator.delay.build import require_relay
 from emulator.delay.record import COUNTERS, DelayRecord, record
 from emulator.errors import BadInput, EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES, FabricSpec, Port
+from emulator.fabric.veths import DELAY_NETNS
 from emulator.readable import can_be_read
 
-NETNS = ".delay"
-"""The namespace of the inner ends of all links."""
 LARGEST_DELAY_S = 0.1
 _BLOCK_BYTES = 1 << 16  # as in relay.c
 _HEADER_BYTES = 96  # of a slot: struct tpacket2_hdr, sockaddr_ll, alignment (net/packet/af_packet.c)
@@ -53,6 +52,8 @@ def check(delay_s: float, rates_bps: Iterable[float], mtu: int) -> None:
 class Relay:
     """The running relay of a fabric whose links have a delay; it dies with the process that started it."""
 
+    WAY = "relay"
+
     def __init__(self, spec: FabricSpec, ports: Iterable[Port]) -> None:
         self._delay_s = spec.delay_s
         room = slots([port.rate_bps for port in ports], spec.delay_s, spec.mtu)
@@ -60,7 +61,7 @@ class Relay:
         os.ftruncate(memory, COUNTERS.itemsize)
         self._counters = np.frombuffer(mmap.mmap(memory, COUNTERS.itemsize), COUNTERS)
         try:
-            with netns.entered(NETNS):
+            with netns.entered(DELAY_NETNS):
                 self._process = subprocess.Popen(
                     [str(require_relay()), str(memory), str(round(spec.delay_s * 1e9)), str(room),
                      str(slot_bytes(spec.mtu)), str(os.getpid())],

@@ -1,8 +1,8 @@
-"""The links of a fabric as veth pairs: one pair a link, or two that meet in a namespace where a relay delays.
+"""The links of a fabric as veth pairs: one pair a link, or two that meet in a namespace where they are delayed.
 
 A link without a delay is a veth pair between its ports. One with a delay is two, whose inner ends are in a
-namespace of their own (`emulator.delay.relay`); their ifindexes differ in the lowest bit, by which the
-relay knows where a packet goes on.
+namespace of their own; their ifindexes differ in the lowest bit, by which whoever delays there
+(`emulator.delay`) knows where a packet goes on.
 """
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from os import close
 
 from emulator import netns
-from emulator.delay.relay import NETNS as DELAY_NETNS
 from emulator.errors import EmulatorError
 from emulator.fabric import rtnl
 from emulator.fabric.ethtool import offloads_off
@@ -21,6 +20,8 @@ from topologies.graph import Graph, Link, interface
 # makes the kernel announce its carrier up to a second late (linkwatch_urgent_event, net/core/link_watch.c).
 FIRST_IFINDEX = 1001
 _FIRST_INNER = 1000  # even: an inner end's number is one less than that of the port it is joined to
+DELAY_NETNS = ".delay"
+"""The namespace of the inner ends of all links that have a delay."""
 LINKS_AT_ONCE = 256  # each link of a host holds a descriptor meanwhile
 _DISABLE_IPV6 = "/proc/sys/net/ipv6/conf/{}/disable_ipv6"
 
@@ -34,6 +35,11 @@ def ends(links: Iterable[Link], first: int = 0) -> Iterator[tuple[str, str, int,
         ifindex = FIRST_IFINDEX + 2 * place
         yield a, link.a, link.a_port, ifindex, link, b
         yield b, link.b, link.b_port, ifindex + 1, link, a
+
+
+def inner_end(ifindex: int) -> int:
+    """The ifindex of the inner end that is joined to port `ifindex` of a delayed link."""
+    return ifindex - FIRST_IFINDEX + _FIRST_INNER
 
 
 def make_links(graph: Graph, mtu: int, delayed: bool) -> None:
@@ -63,7 +69,7 @@ def make_links(graph: Graph, mtu: int, delayed: bool) -> None:
 
 
 def _make_delayed(graph: Graph, mtu: int) -> None:
-    """Two veth pairs a link: both ports where they belong, both inner ends up in the relay's namespace."""
+    """Two veth pairs a link: both ports where they belong, both inner ends up in the namespace between them."""
     netns.create(DELAY_NETNS)
     home = netns.open_own()
     try:
@@ -79,7 +85,7 @@ def _delayed_batch(netlink: Netlink, graph: Graph, start: int, mtu: int, home: i
     messages, states, inner, fds = [], [], [], []
     try:
         for port, node, _, index, _, _ in ends(graph.links[start:start + LINKS_AT_ONCE], start):
-            host, number = graph.host.get(node), index - FIRST_IFINDEX + _FIRST_INNER
+            host, number = graph.host.get(node), inner_end(index)
             if host:
                 fds.append(netns.open_fd(host.name))
             inner.append(f"w{number}")

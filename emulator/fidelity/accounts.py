@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.delay.record import LOSSES
+from emulator.delay.record import REFUSED
 from emulator.fidelity.observations import Check, Observations
 from emulator.fidelity.pace import as_option, some
 from emulator.telemetry.statistics import depth_statistics
@@ -102,9 +102,9 @@ def _elsewhere(run: Observations) -> Iterator[tuple[int, str]]:
         for name in SOCKET_DROPS:
             if counters.get(name, 0):
                 yield counters[name], f"{host} counts {counters[name]} {name}"
-    excused = LOSSES["lost_refused"] if run.planned.interrupted else ""  # by a port that an event took down
+    excused = REFUSED if run.planned.interrupted else ()  # by a port that an event took down
     for where, number in (*run.datapath_losses.items(), *(run.delay.losses.items() if run.delay else ())):
-        if number and where != excused:
+        if number and where not in excused:
             yield number, f"{number} {where}"
 
 

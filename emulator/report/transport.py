@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from emulator.delay.record import WAYS
 from emulator.report.tables import percent
 from emulator.units import show_time
 
@@ -19,5 +20,6 @@ def lines(summary: Mapping[str, Any]) -> list[str]:
                     f"({percent(t['spurious_share'])} needless)")
     if delay and delay["late_p99_s"] is not None:
         told.append(f"Delay of a link: {show_time(delay['delay_s'])}, kept within {show_time(delay['late_p50_s'])} "
-                    f"(median), {show_time(delay['late_p99_s'])} (p99), {show_time(delay['late_max_s'])} (most)")
+                    f"(median), {show_time(delay['late_p99_s'])} (p99), {show_time(delay['late_max_s'])} (most) by "
+                    f"{WAYS[delay['way']]}")
     return told

@@ -46,9 +46,14 @@ def _sampling(outcome: Outcome) -> dict[str, Any] | None:
                   "ended_early": r.ended_early}
 
 
+REORDERS = ("packets of one flow overtake each other under this routing, so the hosts have tcp_min_rtt_wlen=0: TCP "
+            "takes a packet for lost an eighth of a round trip after it was overtaken (docs/routing.md)")
+
+
 def _notes(plan: Plan, outcome: Outcome) -> list[str]:
     """What a reader should know besides the numbers: of the input, and of the run."""
-    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else []),
+    return [*plan.workload.notes, *([REORDERS] if plan.fabric.reorders else []),
+            *([outcome.switch_failure] if outcome.switch_failure else []),
             *(outcome.program.notes if outcome.program else ())]
 
 

@@ -12,7 +12,7 @@ def transport(outcome: Outcome) -> dict[str, Any] | None:
     reordering_events: times that a sender found an acknowledgement overtaken (tcpi_reord_seen);
     reordered_connections: connections with any. spurious_retransmissions: segments that the receiver had
     got before (tcpi_dsack_dups, RFC 2883); their share is of all segments sent again. rtt_min_s: the least
-    round trip of any connection.
+    round trip of any connection; of a real program under a routing that reorders, the last (`FOR_REORDERING`).
     """
     if outcome.engine is None or not outcome.engine.connections:
         return None

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_core_read.h>
+#include "histogram.h"
 
 #define TC_ACT_OK 0
 #define TC_ACT_SHOT 2
@@ -23,7 +24,6 @@
 #define MAX_MASKS 32
 #define GROUP_SLOTS 256
 #define FLOWLET_SLOTS 4096        /* per switch, as the tables of a chip */
-#define SOJOURN_BINS 416
 #define GAP_BINS 128
 #define MAX_FRAME 16384
 
