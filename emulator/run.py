@@ -56,8 +56,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str]) -> int:
-    # Schedules are many small objects in no circles; looking them through again and again was a third of a
-    # plan.
+    # Schedules are many small objects in no circles; looking them through over and over was a third of a plan.
     gc.set_threshold(100_000, 50, 100)
     now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
     asked = options.parse(argv, str(DEFAULT_FILE), now)

@@ -20,13 +20,17 @@ GOAL_S = 10.0
 LEAST_SLICE_FRAMES = 8
 
 
-def slices_for(message_bytes: int, most: int, setting: Setting) -> int:
-    """How often to slice a message: up to `most` times, no slice under eight full frames.
+def slices_for(message_bytes: int, most: int, setting: Setting,
+               least_frames: int = LEAST_SLICE_FRAMES) -> int:
+    """How often to slice a message: up to `most` times, no slice under `least_frames` full frames.
 
-    Smaller slices cost a wake-up of the engine each and hide no more delay.
+    Smaller slices cost a wake-up of the engine each and hide no more delay. Where it is `least_frames` that
+    decides, a slice is a little less than so many, not a little more, which would take another frame each.
     """
     frames = message_bytes // setting.wire.payload_bytes
-    return max(1, min(most, frames // LEAST_SLICE_FRAMES))
+    if frames // least_frames >= most:
+        return most
+    return -(-message_bytes // (least_frames * setting.wire.payload_bytes)) if frames >= least_frames else 1
 
 
 def collective_bytes(build: Callable[[int, int], Workload], ranks: int, slices: int,

@@ -137,3 +137,9 @@ def test_a_known_max_min_allocation():
     """Three flows on two links: the long one gets half of the small link, the others what is left."""
     rate = max_min(numpy.array([[0, 1], [0, -1], [1, -1]]), numpy.array([1.0, 3.0]))
     assert rate == pytest.approx([0.5, 0.5, 2.5])
+
+
+def test_slices_of_an_all_to_all_keep_their_steps():
+    whole, sliced = (messages_by_step(pairwise.all_to_all(6, 6000, slices)) for slices in (1, 4))
+    assert len(whole) == 5 and sliced == whole
+    assert len(messages_by_step(tree.all_reduce(6, 6000, slices=8))) == 1

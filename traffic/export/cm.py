@@ -75,8 +75,8 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
                      "ends last on an empty fabric: a flow of a connection matrix fires one trigger at each "
                      "end.")
     if moved:
-        notes.append(f"{moved} triggers are fired by the other end of their flow, earlier or later by the "
-                     "way of an acknowledgement: a flow of a connection matrix fires one at each end.")
+        notes.append(f"{moved} triggers are fired by the other end of their flow, earlier or later by the way "
+                     "of an acknowledgement: a flow of a connection matrix fires one at each end.")
     if late:
         notes.append(f"the computing before {late} flows ({delayed_s:.6g} s in all) is left out: a flow that "
                      "a trigger "
