@@ -46,8 +46,8 @@ ROUTINGS: Mapping[str, Routing] = {
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
     "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to their "
                               "capacity", equal_cost, "spray", weighs=True),
-    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
-                                         "queue; global: the controller moves elephants; both",
+    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path by which it is through "
+                                         "soonest; global: the controller moves elephants; both",
                         equal_cost, "least-queue", weighs=True),
     "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First "
                                                         "Fit (NSDI'10)", equal_cost, "hash"),
