@@ -32,8 +32,8 @@ struct asic_group {
 
 struct asic_flowlet {
 	__u64 seen_ns;
-	__u32 group;
-	__u32 bucket;             /* of a spray: whose turn it is */
+	__u32 group;              /* where a flow takes turns: which flow it is */
+	__u32 bucket;             /* where a flow takes turns: whose turn it is */
 };
 
 MAPPED_ARRAY(groups, struct asic_group);
@@ -225,13 +225,26 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 
 /* Each flow takes the members in turn by itself (Dixit et al., INFOCOM'13). One turn for all flows would
  * keep step with them: of two hosts that send alike each would have an uplink to itself, and data and
- * acknowledgements that alternate would part; then what comes together further on collides as under ECMP. */
+ * acknowledgements that alternate would part; then what comes together further on collides as under ECMP.
+ * So two flows must not share an entry either: there are two for each, and a third flow takes the one that
+ * was used longer ago, from a random member on. */
 static __always_inline __u32 turn_of(__u32 switch_index, __u64 hash)
 {
-	__u32 place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
+	__u32 tag = hash >> 32, place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
+	__u32 beside = place ^ 1;
 	struct asic_flowlet *flow = bpf_map_lookup_elem(&flowlets, &place);
+	struct asic_flowlet *other = bpf_map_lookup_elem(&flowlets, &beside);
 
-	return (flow ? __sync_fetch_and_add(&flow->bucket, 1) : 0) + (hash >> 32);
+	if (!flow || !other)
+		return tag;
+	if (flow->group != tag && (other->group == tag || other->seen_ns < flow->seen_ns))
+		flow = other;
+	if (flow->group != tag) {
+		flow->group = tag;
+		flow->bucket = bpf_get_prandom_u32();
+	}
+	flow->seen_ns = bpf_ktime_get_ns();
+	return __sync_fetch_and_add(&flow->bucket, 1);
 }
 
 /* `bytes`: of the packet, with its Ethernet header. */
