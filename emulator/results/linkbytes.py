@@ -1,8 +1,9 @@
 """Bytes over each link against what the schedule says must cross it, headers and acknowledgements included.
 
 Expected = frames of every planned message (its data, and 66 bytes of headers for each frame) on the links
-of its connection's path, and on those of the way back its acknowledgements (`traffic/acks.py`). Where packets of a flow take several paths, an even split over all shortest ones. Told apart:
-segments that were sent again. Of the background what it sent counts as planned.
+of its connection's path, and on those of the way back its acknowledgements (`traffic/acks.py`). Where packets
+of a flow take several paths, a split over all shortest ones. Told apart: segments that were sent again. Of the
+background what it sent counts as planned.
 """
 from __future__ import annotations
 
