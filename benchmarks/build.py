@@ -18,9 +18,10 @@ import sys
 import time
 from pathlib import Path
 
-from emulator import machine, sandbox
+from emulator import machine
 from emulator.errors import EmulatorError
 from emulator.fabric import ovs_daemons
+from emulator.sandbox.enter import run_in_sandbox
 from topologies.fat_tree import FatTree
 
 DEADLINE_S = 900.0
@@ -51,7 +52,7 @@ def stock_run(k: int, datapath: str) -> dict[str, float]:
     """One run of stock Mininet in a sandbox of its own."""
     memory = os.memfd_create("result")
     began = time.monotonic()
-    sandbox.run_in_sandbox([sys.executable, "-m", "benchmarks.build", "--stock", str(memory), "--k", str(k),
+    run_in_sandbox([sys.executable, "-m", "benchmarks.build", "--stock", str(memory), "--k", str(k),
                             "--datapath", datapath], deadline_s=DEADLINE_S, pass_fds=[memory])
     whole = time.monotonic() - began
     with os.fdopen(memory, "rb") as file:
@@ -62,9 +63,10 @@ def stock_run(k: int, datapath: str) -> dict[str, float]:
 def emulator_run(k: int, switch: str, out: Path) -> dict[str, float]:
     """One run of the emulator's command line on the same fabric, left at once; seconds of its own account."""
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "emulator.run", "--topology", f"fat-tree:k={k}", "--switch", switch,
-                           "--rate", f"{RATE_MBIT}mbit", "--workload", "pattern:pair=0-1,bytes=1kB", "--out", str(out),
-                           "--force", "--quiet"], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    command = [sys.executable, "-m", "emulator.run", "--topology", f"fat-tree:k={k}", "--switch", switch,
+               "--rate", f"{RATE_MBIT}mbit", "--workload", "pattern:pair=0-1,bytes=1kB", "--out", str(out),
+               "--force", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     if done.returncode not in (0, 5):
         raise EmulatorError(f"the emulator ended with status {done.returncode}: {done.stderr.strip()}")
     setup = json.loads((out / "summary.json").read_text())["setup"]

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from emulator.errors import EmulatorError
-from emulator.sandbox import payload, run_in_sandbox
+from emulator.sandbox.enter import payload, run_in_sandbox
 from tests.asic.fabrics import chain, chain_tables, lab, udp
 
 LENGTHS = (1, 5)
@@ -30,7 +30,8 @@ _SO_SNDBUFFORCE = 32
 
 def measure(length: int, telemetry: bool) -> float:
     """Inside a sandbox: seconds of CPU time a packet from host to host over `length` switches."""
-    made = lab(chain(length), RATE_BPS, buffer_bytes=BUFFER_BYTES, telemetry=telemetry, tables_of=chain_tables)
+    made = lab(chain(length), RATE_BPS, buffer_bytes=BUFFER_BYTES, telemetry=telemetry,
+               tables_of=chain_tables)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     source, sink = udp("h1"), udp("h2", 7000)
     source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 8 << 20)
@@ -88,7 +89,8 @@ def main() -> int:
     except EmulatorError as error:
         print(f"benchmarks.hop_cost: {error}", file=sys.stderr)
         return error.exit_status
-    print(f"a hop: {plain * 1e9:.0f} ns; with telemetry {seen * 1e9:.0f} ns, {(seen - plain) / plain:.0%} more")
+    more = (seen - plain) / plain
+    print(f"a hop: {plain * 1e9:.0f} ns; with telemetry {seen * 1e9:.0f} ns, {more:.0%} more")
     return 0
 
 

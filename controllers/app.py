@@ -3,8 +3,8 @@
     python -m controllers.app CONFIG.json
 
 CONFIG is {"graph", "routing", "seed", "rate_bps", "port", "status_socket", "parent_pid"}: it listens for
-switches on 127.0.0.1:port, answers requests on the Unix socket (`answers.py`) and ends when its parent does. The
-tables are worked out here, from the graph.
+switches on 127.0.0.1:port, answers requests on the Unix socket (`answers.py`) and ends when its parent does.
+The tables are worked out here, from the graph.
 
 os-ken 4 runs on native threads; where it falls silent it is mended (`mending.py`). Its Event.wait
 overruns its timeout, so this module waits with the standard library; what it merely logs as an error,
@@ -73,7 +73,8 @@ def main(config_path: str) -> int:
     return 1
 
 
-def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None, port: int) -> list[threading.Thread]:
+def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None,
+                 port: int) -> list[threading.Thread]:
     """Listen on 127.0.0.1:`port` in threads of os-ken; returns those that must live."""
     cfg.CONF(args=[], project="os_ken", default_config_files=[])
     cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")

@@ -28,7 +28,8 @@ def external_address(routing: str) -> tuple[str, int] | None:
         return None
     host, colon, port = routing.removeprefix(PREFIX).rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise BadInput(f'the routing "{routing}" is not of the form external:HOST:PORT with a port from 1 to 65535.')
+        raise BadInput(f'the routing "{routing}" is not of the form external:HOST:PORT with a port from 1 to '
+                       "65535.")
     return host.strip("[]"), int(port)
 
 

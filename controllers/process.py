@@ -175,9 +175,10 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
                      rate_bps: float = 0.0) -> ControllerProcess:
     """Start the controller in this network namespace, listening on 127.0.0.1:`port` for the switches.
 
-    `rate_bps` is a host link's, which global scheduling measures elephants by. `run_dir` (existing) receives controller.json, controller.log and, while it runs, controller.sock.
-    The process dies with the thread that calls this (PR_SET_PDEATHSIG), so call it from the main one.
-    Raises BadInput for an unknown routing, and where the path of the socket would be too long.
+    `rate_bps` is a host link's, which global scheduling measures elephants by. `run_dir` (existing) receives
+    controller.json, controller.log and, while it runs, controller.sock. The process dies with the thread that
+    calls this (PR_SET_PDEATHSIG), so call it from the main one. Raises BadInput for an unknown routing, and
+    where the path of the socket would be too long.
     """
     parse_routing(routing)
     if scheduling_of(routing) and rate_bps <= 0:

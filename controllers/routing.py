@@ -13,7 +13,7 @@ from controllers.scheduling.options import Scheduling
 from controllers.tables import (FlowRule, Group, Match, Output, Selection, SetEthDst, SwitchTables,
                                 ToGroup)
 from controllers.valiant import group_minimal, is_dragonfly, spread_over_groups
-from controllers.weights import alike, buckets, weighted
+from controllers.weights import WeightedHops, alike, buckets, by_capacity, weighted
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, parse_spec, take
 from emulator.units import parse_time
@@ -27,15 +27,15 @@ class Routing:
     """One entry for --routing: how it is written (with its defaults), what it does, and how.
 
     `method` is how a switch's group chooses among next hops; Open vSwitch knows 'hash' alone.
-    `weighs`: next hops get shares in proportion to their capacity, not equal ones. `over`: what is done to
-    the tables at the end.
+    `weighs`: the shares of next hops: equal ones, or by their capacity. `over`: what is done to the tables
+    at the end.
     """
 
     spec: str
     about: str
     next_hops: Callable[[Graph], NextHops]
     method: str
-    weighs: bool = False
+    weighs: Callable[[Graph, NextHops], WeightedHops] = alike
     over: Callable[[Graph, Mapping[int, SwitchTables]], dict[int, SwitchTables]] | None = None
 
 
@@ -44,17 +44,17 @@ ROUTINGS: Mapping[str, Routing] = {
                             "every switch", equal_cost, "hash"),
     "flowlet": Routing("flowlet:gap=5ms", "a flow may take another shortest path after a pause of `gap` "
                                           "(LetFlow, NSDI'17)", equal_cost, "flowlet"),
-    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to their "
-                              "capacity", equal_cost, "spray", weighs=True),
-    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path with the emptiest "
-                                         "queue; global: the controller moves elephants; both",
-                        equal_cost, "least-queue"),
+    "spray": Routing("spray", "the packets of each flow take the shortest paths in turn, in proportion to "
+                              "their capacity", equal_cost, "spray", weighted),
+    "adaptive": Routing(scheduling.SPEC, "local: every packet takes the shortest path by which it is through "
+                                         "soonest; global: the controller moves elephants; both",
+                        equal_cost, "least-queue", by_capacity),
     "gff": Routing(scheduling.SHORT_SPEC.format("gff"), "adaptive:scope=global with Hedera's Global First "
                                                         "Fit (NSDI'10)", equal_cost, "hash"),
     "sa": Routing(scheduling.SHORT_SPEC.format("sa"), "adaptive:scope=global with Hedera's Simulated "
                                                       "Annealing", equal_cost, "hash"),
     "wcmp": Routing("wcmp", "hash each flow over all shortest paths, in proportion to their capacity "
-                            "(EuroSys'14)", equal_cost, "hash", weighs=True),
+                            "(EuroSys'14)", equal_cost, "hash", weighted),
     "valiant": Routing("valiant", "dragonfly: hash each flow over all groups, minimal from there",
                        group_minimal, "hash", over=spread_over_groups),
     "single": Routing("single", "one spanning tree for all traffic, as plain bridging would have it",
@@ -81,8 +81,13 @@ def parse_routing(text: str) -> tuple[Routing, int]:
         return EXTERNAL, 0
     entry, values = _parsed(text)
     if values.get("scope") == "global":
-        entry = replace(entry, method="hash")
+        entry = replace(entry, method="hash", weighs=alike)  # as gff and sa, which are short for it
     return entry, int(values.get("gap", 0))
+
+
+def reorders(text: str) -> bool:
+    """Does each packet choose for itself, so that those of one flow may overtake each other?"""
+    return parse_routing(text)[0].method in ("spray", "least-queue")
 
 
 def check_routing(text: str, graph: Graph) -> None:
@@ -133,7 +138,7 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
 def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[int, SwitchTables]:
     """The tables of `plan_tables` over next hops of one's own; racks without any get no rule."""
     entry, gap_us = parse_routing(routing)
-    tree, members = blocks(graph.hosts), weighted(graph, hops) if entry.weighs else alike(hops)
+    tree, members = blocks(graph.hosts), entry.weighs(graph, hops)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
     tables = {}
     for switch in graph.switches:

@@ -108,11 +108,12 @@ def _scheduled(status: dict[str, Any]) -> list[Any]:
     books = status.get("scheduling")
     if not books:
         return []
-    made = table(f"Elephants ({books['scheduler']}): {books['placed']} placed, {books['moved']} moved, "
-                 f"{books['moved_back']} of them back, {books['released']} released", "when", "pair", "", "over")
+    title = (f"Elephants ({books['scheduler']}): {books['placed']} placed, {books['moved']} moved, "
+             f"{books['moved_back']} of them back, {books['released']} released")
+    made = table(title, "when", "pair", "", "over")
     for move in books["moves"][:-1 - MOVES_SHOWN:-1]:
-        made.add_row(f"{status['now_s'] - move['time_s']:.1f} s ago", f"{move['source']} to {move['destination']}",
-                     move["what"], " ".join(move["over"]))
+        ago_s, pair = status["now_s"] - move["time_s"], f"{move['source']} to {move['destination']}"
+        made.add_row(f"{ago_s:.1f} s ago", pair, move["what"], " ".join(move["over"]))
     return [made]
 
 

@@ -22,17 +22,28 @@ EXACT = 0.005      # error of a share below which fewer buckets are preferred
 WeightedHops = Mapping[str, Mapping[str, tuple[tuple[int, int], ...]]]
 
 
-def alike(hops: NextHops) -> WeightedHops:
+def alike(graph: Graph, hops: NextHops) -> WeightedHops:
     """Every next hop with weight 1: ECMP."""
     return {switch: {rack: tuple((port, 1) for port in ports) for rack, ports in racks.items()}
             for switch, racks in hops.items()}
 
 
 def weighted(graph: Graph, hops: NextHops) -> WeightedHops:
-    """The next hops with weights in proportion to their capacity towards each rack."""
+    """The next hops with weights in proportion to their capacity towards each rack, where everybody sends."""
+    return _weighted(graph, hops, rivals=True)
+
+
+def by_capacity(graph: Graph, hops: NextHops) -> WeightedHops:
+    """The same, but a next hop with fewer rivals gets no more for it: for switches that see for themselves,
+    in their queues, who else sends. Weights differ only where less can go on, by a slow link or a missing one.
+    """
+    return _weighted(graph, hops, rivals=False)
+
+
+def _weighted(graph: Graph, hops: NextHops, rivals: bool) -> WeightedHops:
     made: dict[str, dict[str, tuple[tuple[int, int], ...]]] = {switch: {} for switch in hops}
     for rack in dict.fromkeys(host.rack for host in graph.hosts):
-        shares = _shares(graph, hops, rack)
+        shares = _shares(graph, hops, rack, rivals)
         for switch, racks in hops.items():
             if rack in racks:
                 ports = racks[rack]
@@ -42,8 +53,12 @@ def weighted(graph: Graph, hops: NextHops) -> WeightedHops:
     return made
 
 
-def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
-    """switch -> the capacity towards `rack` through each of its next hops, in units of a host link."""
+def _shares(graph: Graph, hops: NextHops, rack: str, rivals: bool) -> dict[str, list[float]]:
+    """switch -> the capacity towards `rack` through each of its next hops, in units of a host link.
+
+    rivals: of a switch that others lead to as well there is less for each; else all switches equally far from
+    the rack count as having as many as that with most.
+    """
     onward = {switch: [graph.neighbours[switch][port] for port in racks[rack]]
               for switch, racks in hops.items() if racks.get(rack)}
     into: dict[str, list[float]] = defaultdict(list)
@@ -52,11 +67,13 @@ def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
             into[other].append(link.speed)
     through: dict[str, list[float]] = {}
 
+    senders: dict[str, int] = {}
+
     def passed_on(switch: str) -> float:
         """The part of all that may come in that the switch can pass on."""
         if switch == rack:
             return 1.0
-        return min(1.0, sum(through[switch]) / (len(into[switch]) * max(into[switch])))
+        return min(1.0, sum(through[switch]) / (senders[switch] * max(into[switch])))
 
     waiting = list(onward)
     while waiting:  # each round settles at least the switches one hop further away
@@ -68,15 +85,17 @@ def _shares(graph: Graph, hops: NextHops, rack: str) -> dict[str, list[float]]:
             break
         settled = {switch: [link.speed * passed_on(other) for other, link in onward[switch]]
                    for switch in waiting if switch not in later}
+        most = max(len(into[switch]) for switch in settled)
+        senders |= {switch: len(into[switch]) if rivals else most for switch in settled}
         through.update(settled)
         waiting = later
     return through
 
 
 def buckets(members: Sequence[tuple[int, int]], method: str) -> tuple[Bucket, ...]:
-    """The buckets of a group over (port, weight). Where flows are hashed a weight is as many buckets of weight 1:
-    Open vSwitch's hash divides by weights wrongly (it takes the bucket with the largest hash * weight,
-    ofproto-dpif-xlate.c, so that 4:4:4:1 would leave the last next to nothing).
+    """The buckets of a group over (port, weight). Where flows are hashed a weight is as many buckets of
+    weight 1: Open vSwitch's hash divides by weights wrongly (it takes the bucket with the largest hash *
+    weight, ofproto-dpif-xlate.c, so that 4:4:4:1 would leave the last next to nothing).
     """
     if method == "hash":
         return tuple(Bucket(port) for port, weight in members for _ in range(weight))
@@ -97,7 +116,8 @@ def whole_weights(shares: Sequence[float]) -> tuple[int, ...]:
     best, least = (), math.inf
     for buckets in range(len(shares), BUCKETS_LAST + 1):
         made = _rounded([buckets * share / total for share in shares])
-        error = max(weight / buckets / (share / total) for weight, share in zip(made, shares, strict=True)) - 1
+        got = zip(made, shares, strict=True)
+        error = max(weight / buckets / (share / total) for weight, share in got) - 1
         if error < least - 1e-12:
             best, least = made, error
         if error < EXACT:

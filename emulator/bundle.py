@@ -1,7 +1,8 @@
 """The result bundle: a folder that belongs to the user behind sudo, written as plain files.
 
 summary.json says everything in SI units; flows.csv has a row a message; queues.csv and links.csv are
-time series, classes.csv too where ports have classes; timeline.json opens in Perfetto; experiment.yaml runs again.
+time series, classes.csv too where ports have classes; timeline.json opens in Perfetto;
+experiment.yaml runs again.
 """
 from __future__ import annotations
 

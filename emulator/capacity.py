@@ -123,7 +123,8 @@ def largest_rate_bps(workload: Workload, paths: Paths, mtu: int, switch: str, da
             rate = step * 10**exponent
             if rate > HIGHEST_RATE_BPS:
                 break
-            if predict(workload, paths, Wire(rate, mtu, delay_s), switch, datapath).busy > MARGIN * BUSY_LIMIT:
+            wire = Wire(rate, mtu, delay_s)
+            if predict(workload, paths, wire, switch, datapath).busy > MARGIN * BUSY_LIMIT:
                 return best
             best = rate
     return best

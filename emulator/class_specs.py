@@ -11,12 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from emulator.classes import DEFAULT_TABLE, ClassTable, ServiceClass, checked
 from emulator.errors import BadInput, nearest
 from emulator.units import parse_size
-from traffic.importers.text import read_lines
+from traffic.importers.strict_yaml import read_yaml, written
 
 OFF, DEFAULT = "off", "default"
 KEYS = ("dscp", "weight", "strict", "buffer", "ecn", "lossless")
@@ -42,11 +40,7 @@ def parse_classes(value: str | Mapping[str, Any]) -> ClassTable | None:
 
 
 def _read(path: str) -> Mapping[str, Any]:
-    try:
-        found = yaml.safe_load("\n".join(read_lines(path, "a table of classes")))
-    except (yaml.YAMLError, RecursionError) as error:
-        reason = getattr(error, "problem", "its lists are too deep")
-        raise BadInput(f"{path}: not valid YAML: {reason}.") from None
+    found = read_yaml(path, "a table of classes")
     if isinstance(found, Mapping) and set(found) == {"classes"}:
         found = found["classes"]
     if not isinstance(found, Mapping):
@@ -78,12 +72,15 @@ def _table(rows: Mapping[str, Any]) -> ClassTable:
         raise BadInput("classes: the table is empty; write classes: off for a single queue.")
     for name, row in rows.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise BadInput(f'classes: "{name}" is no name of a class; use small letters, digits and hyphens.')
+            raise BadInput(f'classes: "{written(name)}" is no name of a class; use small letters, digits and '
+                           "hyphens.")
         if not isinstance(row, Mapping):
-            raise BadInput(f'class "{name}": {row!r} is not a mapping such as {{weight: 4}}.')
+            raise BadInput(f'class "{name}": {written(row)} is not a mapping such as {{weight: 4}}.')
         for key in row:
             if key not in KEYS:
                 raise BadInput(f'class "{name}": unknown key "{key}"{nearest(str(key), KEYS)}.')
+            if row[key] is None or isinstance(row[key], (list, dict)):
+                raise BadInput(f'class "{name}": {key}: {written(row[key])} is not a single value.')
     free = _free_dscps(rows)
     return checked(tuple(_class(name, row, free[name]) for name, row in rows.items()))
 
@@ -105,13 +102,13 @@ def _free_dscps(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 def _class(name: str, row: Mapping[str, Any], dscp: int) -> ServiceClass:
     strict = _flag(name, "strict", row.get("strict", False))
     if strict and "weight" in row:
-        raise BadInput(f'class "{name}" is both strict and of weight {row["weight"]}; a strict class is '
-                       "served before all weights, so give one of the two.")
+        raise BadInput(f'class "{name}" is both strict and of weight {written(row["weight"])}; a strict '
+                       "class is served before all weights, so give one of the two.")
     weight = None if strict else _whole(name, "weight", row.get("weight", 1))
     ecn = row.get("ecn")
     return ServiceClass(
         name, _dscp(name, row["dscp"]) if "dscp" in row else dscp, weight, _share(name, row.get("buffer")),
-        None if ecn is None else parse_size(str(ecn), f'the ecn of class "{name}"'),
+        None if ecn is None else parse_size(written(ecn), f'class "{name}": ecn'),
         _flag(name, "lossless", row.get("lossless", False)))
 
 
@@ -128,14 +125,14 @@ def _whole(name: str, key: str, value: Any) -> int:
             raise ValueError
         return int(value)
     except ValueError:
-        raise BadInput(f'class "{name}": {key}={value} is not a whole number.') from None
+        raise BadInput(f'class "{name}": {key}={written(value)} is not a whole number.') from None
 
 
 def _flag(name: str, key: str, value: Any) -> bool:
     known = {"true": True, "yes": True, "false": False, "no": False}
     flag = known.get(str(value).lower())
     if flag is None:
-        raise BadInput(f'class "{name}": {key}={value} is neither true nor false.')
+        raise BadInput(f'class "{name}": {key}={written(value)} is neither true nor false.')
     return flag
 
 
@@ -149,8 +146,8 @@ def _share(name: str, value: Any) -> float | None:
     except ValueError:
         share = -1.0
     if isinstance(value, bool) or not 0 < share <= 1:
-        raise BadInput(f'class "{name}": buffer={value} is not a part of the port\'s buffer, such as 0.25 '
-                       "or 25%.")
+        raise BadInput(f'class "{name}": buffer={written(value)} is not a part of the port\'s buffer, such '
+                       "as 0.25 or 25%.")
     return share
 
 

@@ -102,8 +102,8 @@ class ClassTable:
                                f"which hold no frame of {frame_bytes}; give it a larger share, or ports a "
                                "larger --buffer.")
             if mark is not None and not frame_bytes <= mark < limit:
-                raise BadInput(f'class "{each.name}" marks above {mark} bytes, which must lie between one frame '
-                               f"of {frame_bytes} and the {limit} bytes that its queue holds.")
+                raise BadInput(f'class "{each.name}" marks above {mark} bytes, which must lie between one '
+                               f"frame of {frame_bytes} and the {limit} bytes that its queue holds.")
             queues.append(TrafficClass(each.weight or 1, each.strict, limit, mark))
         unused = TrafficClass(limit_bytes=frame_bytes)
         queues += [unused] * (MAX_CLASSES - len(queues))
@@ -117,8 +117,8 @@ class ClassTable:
         ports = {switch.name: len(graph.neighbours[switch.name]) for switch in graph.switches}
         most = max(ports.values())
         if any(each.lossless for each in self.classes) and most >= INGRESS_PORTS:
-            raise BadInput(f"a lossless class needs switches of fewer than {INGRESS_PORTS} ports; here they have "
-                           f"up to {most}.")
+            raise BadInput(f"a lossless class needs switches of fewer than {INGRESS_PORTS} ports; here they "
+                           f"have up to {most}.")
         fastest_bps = rate_bps * max(link.speed for link in graph.links)
         return {number: [thresholds(each.name, name, int(share * port_limit_bytes), count, fastest_bps,
                                     frame_bytes, delay_s) for name, count in ports.items()]

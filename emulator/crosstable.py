@@ -20,6 +20,7 @@ from typing import Any
 from emulator.errors import BadInput, nearest
 from emulator.experiment import FILE_OPTIONS, Experiment, option_name, with_file
 from emulator.matrix import expand
+from traffic.importers.strict_yaml import written
 from traffic.importers.text import read_lines
 
 REFERENCE = "reference"
@@ -48,23 +49,33 @@ def table_of(values: Mapping[str, Any], where: str) -> CrossTable | None:
         if reference:
             raise BadInput(f"{where}: reference: is there without a table: that it would be used in.")
         return None
-    for key in asked:
+    for key, value in asked.items():
         if key not in KEYS:
-            raise BadInput(f'{where}: table has no key "{key}"{nearest(key, KEYS)}.')
+            raise BadInput(f'{where}: table has no key "{key}"{nearest(str(key), KEYS)}.')
+        if not isinstance(value, str) and not (key == "notes" and _lines(value)):
+            kind = "text" if key == "notes" else "a name"
+            raise BadInput(f"{where}: table: {key}: {written(value)} is not {kind}.")
     matrix = values.get("matrix") or {}
     for key in ("rows", "columns"):
         if (key == "rows" or asked.get(key)) and option_name(str(asked.get(key))) not in matrix:
             raise BadInput(f'{where}: table: {key} "{asked.get(key)}" is not varied by the matrix, which has '
                            f'{", ".join(matrix) or "nothing"}.')
+    if option_name(asked["rows"]) == option_name(asked.get("columns", "")):
+        raise BadInput(f'{where}: table: rows and columns are both "{asked["rows"]}"; leave columns out for '
+                       "one cell a row.")
     figure = asked.get("figure", "efficiency")
     if figure not in FIGURES:
-        raise BadInput(f'{where}: table: there is no figure "{figure}"{nearest(str(figure), FIGURES)}.')
+        raise BadInput(f'{where}: table: there is no figure "{figure}"{nearest(figure, FIGURES)}.')
     notes = asked.get("notes", [])
     return CrossTable(
         option_name(str(asked["rows"])), option_name(str(asked.get("columns") or "")), figure,
         bool(reference),
         _published(str(Path(where).parent / asked["published"])) if asked.get("published") else {},
         tuple(map(str, [notes] if isinstance(notes, str) else notes)))
+
+
+def _lines(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
 
 
 def reference_runs(values: Mapping[str, Any], where: str) -> list[tuple[str, Experiment]]:

@@ -1,4 +1,4 @@
-"""The plan as a person reads it: fabric, ideal times, bytes per tier, what ECMP will leave, the CPU it takes."""
+"""The plan as a person reads it: fabric, ideal times, bytes per tier, what ECMP will leave, CPU."""
 from __future__ import annotations
 
 from typing import Any
@@ -20,17 +20,18 @@ def headline(plan: Plan) -> str:
     kind = {"netdev": "userspace", "system": "kernel"}.get(plan.datapath, plan.datapath)
     delay = f", delay {show_time(plan.wire.delay_s)}" if plan.wire.delay_s else ""
     delay += f", bit errors {plan.bit_error_rate:g}" if plan.bit_error_rate else ""
-    return (f"{e.topology}, {len(g.hosts)} hosts, {len(g.switches)} switches, {len(g.links)} links; host link "
-            f"{show_rate(plan.wire.rate_bps)}{delay}, MTU {plan.wire.mtu}, buffer {show_size(plan.buffer_bytes)}; "
-            f"{plan.switch} switch ({kind} datapath), {e.routing}, {e.cc}, seed {e.seed}")
+    return (f"{e.topology}, {len(g.hosts)} hosts, {len(g.switches)} switches, {len(g.links)} links; host "
+            f"link {show_rate(plan.wire.rate_bps)}{delay}, MTU {plan.wire.mtu}, buffer "
+            f"{show_size(plan.buffer_bytes)}; {plan.switch} switch ({kind} datapath), {e.routing}, {e.cc}, "
+            f"seed {e.seed}")
 
 
 def describe(plan: Plan) -> Group:
     """Everything that is known before a run."""
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
-    return Group(first, "", _times(plan), *scale(plan.workload.target), *_jobs(plan), *_parts(plan), _tiers(plan),
-                 *_expected(plan), *_classes(plan), *(f"Note: {note}" for note in plan.workload.notes),
-                 _capacity(plan))
+    return Group(first, "", _times(plan), *scale(plan.workload.target), *_jobs(plan), *_parts(plan),
+                 _tiers(plan), *_expected(plan), *_classes(plan),
+                 *(f"Note: {note}" for note in plan.workload.notes), _capacity(plan))
 
 
 def _times(plan: Plan) -> Any:
@@ -69,8 +70,8 @@ def _jobs(plan: Plan) -> list[Any]:
         parts.append(made)
     back = plan.workload.background
     if back:
-        parts.append(f"Background {back.name}: {len(back.flows)} flows of {len(back.hosts)} hosts until the deadline, "
-                     f"{show_size(sum(flow.size_bytes for flow in back.flows))} in all.")
+        parts.append(f"Background {back.name}: {len(back.flows)} flows of {len(back.hosts)} hosts until the "
+                     f"deadline, {show_size(sum(flow.size_bytes for flow in back.flows))} in all.")
     return parts
 
 
@@ -94,8 +95,8 @@ def _tiers(plan: Plan) -> Any:
 def _expected(plan: Plan) -> list[Any]:
     if plan.expected is None:
         return []
-    made = table(f"Expected under {plan.experiment.routing} (fluid model, over seeds)", "of what the host links "
-                 "alone would give", "mean", "sd", "5th percentile", "95th percentile")
+    made = table(f"Expected under {plan.experiment.routing} (fluid model, over seeds)", "of what the host "
+                 "links alone would give", "mean", "sd", "5th percentile", "95th percentile")
     for name, spread in (("throughput while all flows run", plan.expected.throughput),
                          ("efficiency (the slowest flow of each step)", plan.expected.efficiency)):
         made.add_row(name, *(percent(v) for v in (spread.mean, spread.sd, spread.p5, spread.p95)))
@@ -117,5 +118,5 @@ def _classes(plan: Plan) -> list[Any]:
 def _capacity(plan: Plan) -> str:
     c = plan.capacity
     verdict = "fits" if c.fits else "does NOT fit; expect the verdict fail, lower --rate or use --rate auto"
-    return (f"CPU: {c.packet_hops_per_s:.0f} packets x switches a second predict a core {percent(c.busy, 0)} busy; "
-            f"the limit is {percent(BUSY_LIMIT, 0)}: {verdict}.")
+    return (f"CPU: {c.packet_hops_per_s:.0f} packets x switches a second predict a core {percent(c.busy, 0)} "
+            f"busy; the limit is {percent(BUSY_LIMIT, 0)}: {verdict}.")

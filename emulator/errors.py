@@ -53,8 +53,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     known = sorted(set(known) - {name})
     if not known:
         return ""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    small = {each.lower(): each for each in reversed(known)}
+    close = difflib.get_close_matches(name.lower(), small, n=1, cutoff=0.6)
     if close:
-        return f' (did you mean "{close[0]}"?)'
+        return f' (did you mean "{small[close[0]]}"?)'
     rest = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
     return f" (known: {', '.join(known[:MOST_NAMES])}{rest})"

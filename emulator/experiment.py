@@ -1,6 +1,7 @@
 """An experiment: what a user asks for, from options or a YAML file, still in the user's own words.
 
-The names in the file are those of the command line. `matrix:` lists values to compare (`matrix.py`). Nothing is computed here (see `resolve.py`).
+The names in the file are those of the command line. `matrix:` lists values to compare (`matrix.py`).
+Nothing is computed here (see `resolve.py`).
 """
 from __future__ import annotations
 
@@ -17,8 +18,7 @@ from emulator.errors import BadInput, nearest
 from emulator.job_entry import JobEntry, with_workload_files
 from emulator.programs.spec import with_files
 from emulator.programs.spec import words as program_words
-from traffic.importers.strict_yaml import Loader
-from traffic.importers.text import read_lines
+from traffic.importers.strict_yaml import read_yaml, written
 
 MAX_RUNS = 1000
 JOBS, PROGRAM = "jobs", "program"
@@ -70,27 +70,30 @@ class Experiment(pydantic.BaseModel):
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
                                                       "port's rate; auto is 100 frames")
-    ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf switch)")
+    ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf "
+                               "switch)")
     delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
     loss: Text = pydantic.Field("0", description="bit error rate of each link: 1e-7 loses 0.12 % of full "
                                                  "frames of 1514 bytes (bpf switch)")
     classes: Table = pydantic.Field("off", description="classes of service (bpf switch): off, default, "
-                                    "FILE.yaml, or NAME=weight:N,NAME=strict,…; in a file also a mapping, see "
-                                    "docs/classes.md")
+                                    "FILE.yaml, or NAME=weight:N,NAME=strict,…; in a file also a mapping, "
+                                    "see docs/classes.md")
     cc: Text = pydantic.Field("cubic", description="TCP congestion control of every socket")
     seed: Whole = pydantic.Field(1, ge=0, lt=2**32, description="of hashes, ports and random choices")
     repeat: Whole = pydantic.Field(1, ge=1, le=MAX_RUNS, description="runs with seeds seed, seed+1, …")
     events: tuple[Text, ...] = pydantic.Field((), description="what fails and heals meanwhile, each "
                                               "AT KIND TARGET …, see docs/failures.md")
     deadline: Text = pydantic.Field("auto", description="time after which a replay is given up")
-    dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the workload are "
-                                    "multiplied by K; auto: target-rate / rate where one is given or the workload "
-                                    "is an llm job, else 1")
+    dilation: Auto = pydantic.Field("auto", description="K: the target is K times faster; times in the "
+                                    "workload are multiplied by K; auto: target-rate / rate where one is "
+                                    "given or the workload is an llm job, else 1")
     byte_scale: Auto = pydantic.Field("auto", alias="byte-scale",
-                                      description="S: message sizes are divided by S (and an llm job's times); auto: "
-                                      "an iteration of an llm job takes about 12 s; 1 for all else")
+                                      description="S: message sizes are divided by S (and an llm job's "
+                                      "times); auto: an iteration of an llm job takes about 12 s; 1 for all "
+                                      "else")
     target_rate: Text = pydantic.Field("auto", alias="target-rate",
-                                       description="rate of a network card of the real cluster, such as 400gbit")
+                                       description="rate of a network card of the real cluster, such as "
+                                       "400gbit")
     verify: bool = pydantic.Field(False, description="real sums and checksums on the payload")
     jobs: tuple[JobEntry, ...] = pydantic.Field((), description="several jobs instead of one workload")
     only: Text = pydantic.Field("all", description="of several jobs the one that runs, "
@@ -102,7 +105,7 @@ class Experiment(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _one_of_three(cls, values: Any) -> Any:
-        """With jobs or a program there is no workload besides; it reads JOBS or PROGRAM in what is written down."""
+        """With jobs or a program there is no workload besides; it reads JOBS or PROGRAM where written."""
         if not isinstance(values, dict):
             return values
         given = [(key, word) for key, word in (("jobs", JOBS), ("run", PROGRAM)) if values.get(key)]
@@ -114,11 +117,13 @@ class Experiment(pydantic.BaseModel):
         return {**values, "workload": given[0][1]} if given else values
 
 
-
-PLAINLY = {"bool_type": "is neither yes nor no", "bool_parsing": "is neither yes nor no", "missing": "is missing",
-           "string_pattern_mismatch": "may have letters, digits, and _ . - only", "tuple_type": "is not a list",
-           "list_type": "is not a list", "dict_type": "is not a mapping of names to values",
-           "string_type": "is not a single value"}
+_NO_JOB = "is neither a line such as 'allreduce; name=a' nor a mapping with a workload"
+PLAINLY = {"bool_type": "is neither yes nor no", "bool_parsing": "is neither yes nor no",
+           "missing": "is missing", "string_type": "is not text",
+           "string_pattern_mismatch": "may have letters, digits, and _ . - only",
+           "tuple_type": "is not a list", "list_type": "is not a list",
+           "dict_type": "is not a mapping of names to values",
+           "model_type": _NO_JOB, "model_attributes_type": _NO_JOB}
 """What the checks of pydantic mean, by their names."""
 
 # A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
@@ -131,10 +136,10 @@ class ExperimentFile(Experiment):
 
     matrix: dict[str, list[Any]] = pydantic.Field(default_factory=dict,
                                               description="option: values to compare")
-    reference: dict[str, Any] = pydantic.Field(default_factory=dict, description="options of the run that each "
-                                               "row of the table is measured against")
-    table: dict[str, Any] = pydantic.Field(default_factory=dict, description="rows, columns, figure, published: "
-                                           "one table out of all runs")
+    reference: dict[str, Any] = pydantic.Field(default_factory=dict, description="options of the run that "
+                                               "each row of the table is measured against")
+    table: dict[str, Any] = pydantic.Field(default_factory=dict, description="rows, columns, figure, "
+                                           "published: one table out of all runs")
 
 
 def _range(field: pydantic.fields.FieldInfo | None) -> str:
@@ -156,7 +161,8 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
     """The first complaint of pydantic, as a sentence."""
     first = error.errors()[0]
     # of a value that may be of two kinds, pydantic names the kind as well
-    name = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "the experiment"
+    named = [str(part) for part in first["loc"] if not str(part).startswith(("function-", "[key]"))]
+    name = ".".join(named) or "the experiment"
     if not first["loc"] and "both given" in first["msg"]:
         return f"{where}: {first['msg'].removeprefix('Value error, ')}."
     if first["type"] == "extra_forbidden" and first["loc"][0] == "jobs":
@@ -167,9 +173,13 @@ def _sentence(error: pydantic.ValidationError, where: str) -> str:
         return f'{where}: unknown key "{name}"{nearest(name, known)}.'
     span = _range(ExperimentFile.model_fields.get(name.replace("-", "_")))
     if span and first["type"] != "value_error":
-        return f"{where}: {name}={first['input']} is not {span}."
+        return f"{where}: {name}={written(first['input'])} is not {span}."
     message = PLAINLY.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-    return f'{where}: {name}={first["input"]!r}: {message[0].lower()}{message[1:]}.'
+    if first["type"] == "missing":
+        return f"{where}: {name} {message}."
+    colon = ":" if message is first["msg"] else ""  # pydantic's own words are a sentence
+    given = f' "{first["input"]}"' if isinstance(first["input"], str) else f"={written(first['input'])}"
+    return f'{where}: {name}{given}{colon} {message[0].lower()}{message[1:]}.'
 
 
 def make(values: dict[str, Any], where: str = "the options") -> Experiment:
@@ -185,18 +195,13 @@ def read_file(path: str) -> dict[str, Any]:
 
     A topology or workload file that it names lies relative to it, as an include would.
     """
-    text = "\n".join(read_lines(path, "an experiment file"))
-    try:
-        values = yaml.load(text, Loader)
-    except RecursionError:
-        raise BadInput(f"{path}: not valid YAML for an experiment: its lists are too deep.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise BadInput(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}.") from None
+    values = read_yaml(path, "an experiment file")
     if not isinstance(values, dict):
         raise BadInput(f"{path}: an experiment file is a mapping such as 'topology: fat-tree:k=4'.")
-    values = {option_name(str(key)): value for key, value in values.items()}
+    named = [option_name(str(key)) for key in values]
+    if twice := next((name for name in named if named.count(name) > 1), ""):
+        raise BadInput(f'{path}: "{twice}" is given twice.')  # byte-scale and byte_scale are one
+    values = dict(zip(named, values.values()))
     try:
         ExperimentFile(**values)
     except pydantic.ValidationError as error:
@@ -210,21 +215,22 @@ def read_file(path: str) -> dict[str, Any]:
         if isinstance(values.get(key), str):
             values[key] = with_file(values[key], lambda name: str(folder / name))
         if key in matrix:
-            matrix[key] = [value if isinstance(value, (dict, bool))
-                           else with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
+            matrix[key] = [value if isinstance(value, (dict, bool)) else
+                           with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
     if "run" in values:
-        values["run"] = _beside(folder, values["run"])
+        values["run"] = _beside(path, values["run"])
     if "run" in matrix:
-        matrix["run"] = [_beside(folder, listed) for listed in matrix["run"]]
+        matrix["run"] = [_beside(path, listed) for listed in matrix["run"]]
     return {**values, "matrix": matrix} if matrix else values
 
 
-def _beside(folder: Path, listed: Any) -> tuple[str, ...]:
+def _beside(path: str, listed: Any) -> tuple[str, ...]:
     """The words of a program of which those that name a file beside the experiment file mean that file."""
     try:
         listed = program_words(listed)
     except ValueError as error:
-        raise BadInput(f"{folder}: run {error}.") from None
+        raise BadInput(f"{path}: run={written(listed)} {error}.") from None
+    folder = Path(path).parent
     return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
 
 

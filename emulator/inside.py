@@ -1,4 +1,4 @@
-"""The program that runs inside the sandbox: takes a plan, gives back an outcome. Started by `emulator.run`."""
+"""The program inside the sandbox: takes a plan, gives back an outcome. Started by `emulator.run`."""
 from __future__ import annotations
 
 import os
@@ -7,23 +7,24 @@ import signal
 import sys
 from pathlib import Path
 
-from emulator import sandbox, session
+from emulator import session
 from emulator.errors import Interrupted
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.progress import Progress
+from emulator.sandbox.enter import payload, stop_on_sigterm
 
 
 def main() -> int:
     """argv: the descriptor to write the outcome to, the bundle's folder, 'cli', 'quiet' or 'run', and the
     descriptor of the network namespace outside."""
     descriptor, folder, mode = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    plan: Plan = pickle.loads(sandbox.payload())  # written by our own parent
+    plan: Plan = pickle.loads(payload())  # written by our own parent
     progress = Progress(quiet=mode == "quiet")
     outside = int(sys.argv[4])
     act = session.command_line if mode == "cli" else session.run
     try:
-        sandbox.stop_on_sigterm()
+        stop_on_sigterm()
         outcome = act(plan, progress, folder, outside)
     except Interrupted as stop:  # before the first stage or after the last one
         outcome = Outcome(interrupted=True, error=(stop.exit_status, str(stop)))

@@ -23,7 +23,8 @@ def rate_bps(text: str, largest: Callable[[], float]) -> float:
     if given_bps < 1000:
         raise BadInput(f'--rate "{text}" is less than 1 kbit; a packet would take minutes.')
     if given_bps > 100 * RATES["gbit"]:
-        raise BadInput(f'--rate "{text}" is more than any kernel forwards; emulate a slower wire with --dilation K.')
+        raise BadInput(f'--rate "{text}" is more than any kernel forwards; emulate a slower wire with '
+                       "--dilation K.")
     return given_bps
 
 
@@ -39,8 +40,8 @@ def buffer_bytes(text: str, wire: Wire) -> int:
         except BadInput:
             raise not_a_size from None
     if size < wire.frame_bytes:
-        raise BadInput(f'--buffer "{text}" is {size} bytes and holds not even one frame of {wire.frame_bytes} '
-                       f"bytes (MTU {wire.mtu} + {ETHERNET_BYTES}).")
+        raise BadInput(f'--buffer "{text}" is {size} bytes and holds not even one frame of '
+                       f"{wire.frame_bytes} bytes (MTU {wire.mtu} + {ETHERNET_BYTES}).")
     if size > 2**31:
         raise BadInput(f'--buffer "{text}" is more than 2 GiB a port.')
     return size

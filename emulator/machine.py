@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from emulator import syscalls
-from emulator.errors import MachineLacks
+from emulator.errors import BadInput, MachineLacks, nearest
 from emulator.netlink import CREATE, EXCLUSIVE, NETLINK_GENERIC, Message, Netlink, NetlinkError, text
 
 PACKAGES = {  # program: package of Debian and Ubuntu
@@ -103,19 +103,30 @@ def kernel_datapath() -> bool:
     return True
 
 
+_ALGORITHM = re.compile(r"[A-Za-z0-9_-]{1,15}")
+
+
 def congestion_controls() -> list[str]:
     """The congestion controls that are loaded now; others may load when they are first named."""
     return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 
 
-def require_congestion_control(name: str) -> None:
-    """Raise unless a socket takes `name`; as root this loads the module tcp_NAME where there is one."""
+def require_congestion_control(name: str, ours: Iterable[str] = ()) -> None:
+    """Raise unless a socket takes `name`; as root this loads the module tcp_NAME where there is one.
+
+    BadInput for what cannot be a name, or is nearly one that the kernel has or of `ours`; else MachineLacks.
+    """
+    if not _ALGORITHM.fullmatch(name):
+        raise BadInput(f'--cc "{name}" is not the name of a congestion control, such as cubic.')
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp:
         try:
             tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
         except PermissionError:  # not root: the kernel has it, but only root may use or load it
             return
         except OSError as error:
+            hint = nearest(name, [*congestion_controls(), *ours])
+            if name not in ours and "did you mean" in hint:
+                raise BadInput(f'there is no congestion control "{name}"{hint}.') from None
             raise MachineLacks(
                 f'This kernel ({platform.release()}) has no congestion control "{name}" '
                 f"({error.strerror}); it has {', '.join(congestion_controls())}. Try: sudo modprobe "

@@ -36,7 +36,9 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         bytes_received=engine.bytes_received, payload_errors=engine.checksum_errors + engine.wrong_values,
         datapath_losses=_unplanned(outcome), planned=_planned(outcome), dequeue_gap_deviation=_gaps(outcome),
         impossible_windows=outcome.impossible_windows,
-        link_faults=outcome.link_faults, group_packets=outcome.group_packets if not any(outcome.bit_errors.values()) else {}, delay=outcome.delay, switch_drops=_told_to_drop(outcome),
+        link_faults=outcome.link_faults,
+        group_packets={} if any(outcome.bit_errors.values()) else outcome.group_packets,
+        delay=outcome.delay, switch_drops=_told_to_drop(outcome),
         program_cpu_s=outcome.program.cpu_s if outcome.program else None,
         **_lossless(plan, outcome), paths=tuple(_delays(plan, outcome, sent)))
 
@@ -75,7 +77,8 @@ def _planned(outcome: Outcome) -> Planned:
     record = outcome.events
     if record is None:
         return Planned()
-    return Planned(record.interrupted, record.reshaped, record.altered_at_end, record.lost_at, bool(record.end.lost))
+    return Planned(record.interrupted, record.reshaped, record.altered_at_end, record.lost_at,
+                   bool(record.end.lost))
 
 
 def _unplanned(outcome: Outcome) -> Mapping[str, int]:

@@ -42,8 +42,8 @@ class Outcome:
     nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
     a switch's process died. delay: what delayed links (--delay) did, None without one. bit_errors:
     switch port -> packets of its link lost to bit errors. program: how a real program's ranks ended.
-    group_packets: interface -> packets that select groups sent out of it, where only they do and no table changed.
-    error: why the run broke off, as (exit status, sentence).
+    group_packets: interface -> packets that select groups sent out of it, where only they do and no table
+    changed. error: why the run broke off, as (exit status, sentence).
     """
 
     setup: Setup | None = None

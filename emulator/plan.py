@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.external import external_address
+from controllers.routing import reorders
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
 from emulator.capacity import Capacity
@@ -59,7 +60,8 @@ class Plan:
         return FabricSpec(self.graph, self.wire.rate_bps, self.wire.mtu, self.buffer_bytes, self.switch,
                           self.datapath, self.experiment.seed,
                           ecn=any(each.mark_bytes for each in self.queueing.classes),
-                          quickack=self.experiment.cc == "swift", delay_s=self.wire.delay_s,
+                          quickack=self.experiment.cc == "swift",
+                          reorders=reorders(self.experiment.routing), delay_s=self.wire.delay_s,
                           plain_hosts=self.classes is None)
 
     @property

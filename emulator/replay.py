@@ -57,7 +57,8 @@ class Replay:
             grouped = {} if plan.events or books.scheduling else self.session.switches.group_packets()
             bit_errors, delayed = self.session.switches.bit_errors(), delay and delay.counters()
             if plan.events:
-                conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller, engine)
+                conductor = Conductor(plan.events, fabric, self.session.switches, self.session.controller,
+                                      engine)
             sampler = QueueSampler(fabric.ports, SAMPLE_HZ.get(fabric.datapath, DEFAULT_SAMPLE_HZ),
                                    plan.deadline_s + 60.0)
             progress.stage(f"traffic: {plan.workload.name}")
@@ -69,7 +70,9 @@ class Replay:
                 # cores are read once a second: a shorter run waits for its second reading
                 time.sleep(max(SAMPLING_LEAD_S, watched_s + LEAST_WATCH_S - time.monotonic()))
             finally:
-                self.session.update(recording=sampler.stop(), packets=self._recorded(record.stop) if record else None)
+                recording = sampler.stop()
+                packets = self._recorded(record.stop) if record else None
+                self.session.update(recording=recording, packets=packets)
             seen = self.session.outcome.engine
             if self.session.outcome.interrupted or seen.stuck or seen.background_open:
                 engine.close()  # what its buffers still hold would go on for many seconds
@@ -82,7 +85,8 @@ class Replay:
             failure = self.session.switches.failure()
             if failure:
                 self.session.update(switch_failure=failure)
-            lost = {port: count - bit_errors[port] for port, count in self.session.switches.bit_errors().items()}
+            errors_after = self.session.switches.bit_errors()
+            lost = {port: count - bit_errors[port] for port, count in errors_after.items()}
             # an event may have left the run without a controller
             books_after = self.session.controller.state() if self.session.controller.running else books
             self.session.update(
@@ -117,9 +121,11 @@ class Replay:
     def _engine(self) -> Engine:
         plan = self.plan
         sites = [self.fabric.site[plan.graph.hosts[index].name] for index in plan.workload.endpoints]
-        transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites], self.session.congestion_control.name,
-                                 plan.experiment.seed, netns.entered, plan.dscp_of)
-        tick_s = min(max(LEAST_TICK_S, TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps), MOST_TICK_S)
+        transport = TcpTransport([Endpoint(site.ip, site.netns) for site in sites],
+                                 self.session.congestion_control.name, plan.experiment.seed, netns.entered,
+                                 plan.dscp_of)
+        frames_s = TICK_FRAMES * 8 * plan.wire.frame_bytes / plan.wire.rate_bps
+        tick_s = min(max(LEAST_TICK_S, frames_s), MOST_TICK_S)
         options = EngineOptions(plan.deadline_s, tick_s, verify=plan.experiment.verify,
                                 seed=plan.experiment.seed, only=plan.only)
         return Engine(plan.workload, transport, options, self.progress.update)

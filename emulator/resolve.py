@@ -28,7 +28,6 @@ from topologies.catalog import resolve_topology
 from topologies.graph import Graph, interface
 from traffic import jobs_ideal
 from traffic.background import resolve_background
-from traffic.check import check_schedule
 from traffic.fluid import EXPECTED_SEEDS, ROUTINGS as FLUID_ROUTINGS, Share, expected_share, messages_by_step
 from traffic.jobs import chosen, resolve_jobs
 from traffic.load import link_bytes, tier_bytes
@@ -54,7 +53,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     routing, _ = parse_routing(experiment.routing)
     external_address(experiment.routing)  # a slip in it is said now
     if switch == "ovs" and routing.method != "hash":
-        raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole flows.')
+        raise BadInput(f'--routing "{experiment.routing}" needs --switch bpf; Open vSwitch only hashes whole '
+                       "flows.")
     classes = _classes(experiment, switch)
     graph = resolve_topology(experiment.topology)
     check_routing(experiment.routing, graph)
@@ -65,8 +65,6 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         return _program(label, experiment, graph, paths, switch, datapath)
     workload, wire = _workload(experiment, graph, paths, switch, datapath, classes)
     experiment = scaled(experiment, workload, wire.rate_bps)
-    for job in workload.parts:
-        check_schedule(job.workload.schedule, len(graph.hosts))
     workload = replace(workload, notes=(*graph.notes, *workload.notes))
     only, alone = chosen(workload, experiment.only), jobs_ideal.alone(workload, paths, wire)
     perfect = jobs_ideal.together(workload, alone, paths, wire, only)
@@ -79,7 +77,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         experiment.background, _setting(experiment, graph, wire.rate_bps, classes), deadline_s))
     plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
-        buffer_bytes=link_options.buffer_bytes(experiment.buffer, wire), ecn_bytes=link_options.ecn_bytes(experiment, wire, switch),
+        buffer_bytes=link_options.buffer_bytes(experiment.buffer, wire),
+        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
         deadline_s=deadline_s, events=events, ideal=perfect, alone=alone, only=only,
@@ -100,7 +99,8 @@ def _classes(experiment: Experiment, switch: str) -> ClassTable | None:
     return table
 
 
-def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, switch: str, datapath: str) -> Plan:
+def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, switch: str,
+             datapath: str) -> Plan:
     """The plan of a real program: nobody knows what it will send, so there is no ideal time. Its load is
     predicted as that of a permutation of its ranks at full rate; `auto` leaves half of that to its computing.
     """
@@ -108,11 +108,14 @@ def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, swi
     given = {**experiment.model_dump(by_alias=True), "event": experiment.events}
     for option, left_out in NOT_WITH_PROGRAMS.items():
         if given[option] not in left_out:
-            raise BadInput(f"--{option} does not apply to --run: a real program sends its own bytes in its own time; "
-                           "leave it out.")
+            raise BadInput(f"--{option} does not apply to --run: a real program sends its own bytes in its "
+                           "own time; leave it out.")
     busiest, delay_s = stand_in(program), parse_time(experiment.delay, "--delay")
-    wire = _wire(experiment, graph, link_options.rate_bps(experiment.rate, lambda: PROGRAM_SHARE * largest_rate_bps(
-        busiest, paths, experiment.mtu, switch, datapath, delay_s)))
+
+    def half_bps() -> float:
+        return PROGRAM_SHARE * largest_rate_bps(busiest, paths, experiment.mtu, switch, datapath, delay_s)
+
+    wire = _wire(experiment, graph, link_options.rate_bps(experiment.rate, half_bps))
     silent = Workload(program.name, Schedule(program.kind, ((),) * len(program.placement)), program.placement,
                       notes=graph.notes)
     experiment = scaled(experiment, silent, wire.rate_bps)
@@ -156,18 +159,20 @@ def _one_scale(workload: Workload, experiment: Experiment) -> Workload:
     for job in workload.jobs:
         target = job.workload.target
         if target and "auto" in (experiment.byte_scale, experiment.dilation):
-            raise BadInput(f"Job {job.name} is a model beside other jobs, so all need one scale: give --dilation and "
-                           f"--byte-scale (alone it would take {target.dilation:.4g} and {target.byte_scale:.4g}).")
+            raise BadInput(f"Job {job.name} is a model beside other jobs, so all need one scale: give "
+                           f"--dilation and --byte-scale (alone it would take {target.dilation:.4g} and "
+                           f"{target.byte_scale:.4g}).")
     return workload
 
 
 def _setting(experiment: Experiment, graph: Graph, rate_bps: float, classes: ClassTable | None) -> Setting:
-    return Setting(graph, rate_bps, experiment.mtu, experiment.seed, delay_s=parse_time(experiment.delay, "--delay"),
-                   classes=(classes or DEFAULT_TABLE).names, **scaling(experiment, rate_bps))
+    return Setting(graph, rate_bps, experiment.mtu, experiment.seed,
+                   delay_s=parse_time(experiment.delay, "--delay"), classes=(classes or DEFAULT_TABLE).names,
+                   kinds=DEFAULT_TABLE.names, **scaling(experiment, rate_bps))
 
 
 def _expected(workload: Workload, paths: Paths, experiment: Experiment) -> Share | None:
-    """What the fluid model gives over many seeds; None for several jobs and routings that it does not cover."""
+    """What the fluid model gives over many seeds; None for several jobs and where it has no routing."""
     if workload.jobs:
         return None
     scheduling = scheduling_of(experiment.routing)

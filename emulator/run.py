@@ -8,6 +8,7 @@ import signal
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import datetime
+import gc
 import pickle
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from controllers.external import require_listener
-from emulator import bundle, dryrun, machine, options, report, results, sandbox
+from emulator import bundle, dryrun, machine, options, report, results
 from emulator.asic.build import object_path, sources
 from emulator.asic.cc import BPF_ALGORITHMS
 from emulator.asic.libbpf import supported as asic_supported
@@ -29,7 +30,9 @@ from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.resolve import SWITCHES, resolve
 from emulator.programs.mpi import require as require_mpi
-from emulator.sandbox_mounts import check_kept
+from emulator.sandbox import enter
+from emulator.sandbox.mounts import check_kept
+from emulator.stdout import printing
 from emulator.writing import keep, write
 from traffic.engine import connections_of
 
@@ -53,6 +56,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str]) -> int:
+    # Schedules are many small objects in no circles; looking them through over and over was a third of a plan.
+    gc.set_threshold(100_000, 50, 100)
     now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
     asked = options.parse(argv, str(DEFAULT_FILE), now)
     machine.require_mininet()
@@ -86,7 +91,8 @@ def _main(argv: list[str]) -> int:
                 return _status(outcome, 0)
             if outcome.interrupted and outcome.engine is None:
                 folder.discard()
-                print("emulator: interrupted before anything was measured; this run left nothing.", file=sys.stderr)
+                print("emulator: interrupted before anything was measured; this run left nothing.",
+                      file=sys.stderr)
                 status = Interrupted.exit_status
                 break
             summary = write(folder, plan, outcome)
@@ -124,11 +130,9 @@ def _one_line(error: EmulatorError) -> str:
 
 
 def _show(renderable: Any) -> None:
-    """Print on stdout; when its reader has gone, as `| head` goes, the run still counts."""
-    try:
+    """Print on stdout; when that cannot be, the run still counts."""
+    with printing():
         report.show(renderable)
-    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stops:
@@ -203,7 +207,7 @@ def _require_congestion_controls(plans: list[Plan]) -> None:
     """Each is in the kernel, or is one of ours."""
     for plan in plans:
         try:  # asking loads the kernel's module, where there is one
-            machine.require_congestion_control(plan.experiment.cc)
+            machine.require_congestion_control(plan.experiment.cc, BPF_ALGORITHMS)
         except MachineLacks:
             ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
             if not ours:
@@ -231,13 +235,13 @@ def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
     try:
         failure: tuple[int, str] | None = None
         try:
-            status = sandbox.run_in_sandbox(
+            status = enter.run_in_sandbox(
                 [sys.executable, "-m", "emulator.inside", str(memory), str(folder.path.resolve()), mode,
                  str(outside)],
                 pickle.dumps(plan),
                 deadline_s=COMMAND_LINE_S if mode == "cli" else plan.deadline_s + BUILD_ALLOWANCE_S,
-                keep=[folder.path, *(plan.program.folders if plan.program else ())], pass_fds=[memory, outside],
-                interactive=mode == "cli")
+                keep=[folder.path, *(plan.program.folders if plan.program else ())],
+                pass_fds=[memory, outside], interactive=mode == "cli")
         except Unfinished as late:
             status, failure = late.exit_status, (late.exit_status, str(late))
         with os.fdopen(os.dup(memory), "rb") as file:
@@ -273,7 +277,8 @@ def _judged(summary: dict[str, Any]) -> int:
 
 
 def _severity(status: int) -> int:
-    return [0, Untrusted.exit_status, Unfinished.exit_status].index(status) if status in (0, 4, 5) else 100 + status
+    mild = [0, Untrusted.exit_status, Unfinished.exit_status]
+    return mild.index(status) if status in mild else 100 + status
 
 
 if __name__ == "__main__":

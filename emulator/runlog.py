@@ -1,4 +1,4 @@
-"""log.txt: when each stage of a run began and what it took, how it ended, and what its processes logged. Pure."""
+"""log.txt: when each stage began and what it took, how the run ended, its processes' logs. Pure."""
 from __future__ import annotations
 
 import time

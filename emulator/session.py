@@ -1,4 +1,4 @@
-"""One run inside its sandbox, stage by stage: fabric, switches under their controller, gate, traffic, reading.
+"""One run inside its sandbox, by stages: fabric, switches under their controller, gate, traffic, reading.
 
 Called by `emulator.inside` only. Every stage is bounded in time; what was measured before a stage failed
 is still brought back.
@@ -81,8 +81,8 @@ class Session:
             if plan.bit_error_rate:
                 self.switches.set_bit_error_rate(plan.bit_error_rate)
             self.progress.done()
-            self.update(setup=Setup(up - began, time.monotonic() - began, memory=self._memory(kernel_bytes)), ports=fabric.ports,
-                         environment=self._environment(fabric))
+            setup = Setup(up - began, time.monotonic() - began, memory=self._memory(kernel_bytes))
+            self.update(setup=setup, ports=fabric.ports, environment=self._environment(fabric))
             yield fabric
         finally:
             down = time.monotonic()
@@ -93,7 +93,8 @@ class Session:
                 self._logs["the switches"] = self.switches.log_tail()
                 self.switches.stop()
             if self.delay:
-                self._logs[f"--delay, by {WAYS[self.delay.WAY]}"] = self.delay.failure() or "It ran to the end."
+                ended = self.delay.failure() or "It ran to the end."
+                self._logs[f"--delay, by {WAYS[self.delay.WAY]}"] = ended
                 self.delay.stop()
             self.controller.stop()
             if self.outcome.setup:
@@ -132,12 +133,12 @@ class Session:
 
     def _switches(self, fabric: Fabric) -> Switches:
         if self.plan.switch == "bpf":
-            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT, RUN_DIR,
-                              self.plan.classes)
+            return asic.start(fabric, self.plan.queueing, self.plan.experiment.routing, CONTROLLER_PORT,
+                              RUN_DIR, self.plan.classes)
         return openvswitch.start(fabric, CONTROLLER_PORT)
 
     def _congestion_control(self, fabric: Fabric) -> CongestionControl:
-        """The kernel's, or ours as a BPF program; hosts then receive in threads, so that no call is skipped."""
+        """The kernel's, or ours as a BPF program; hosts then receive in threads, so no call is missed."""
         name = self.plan.experiment.cc
         try:
             machine.require_congestion_control(name)
@@ -151,9 +152,11 @@ class Session:
         return made
 
     def _environment(self, fabric: Fabric) -> dict[str, object]:
-        return {**machine.versions(), "link_delay": self.delay_way and str(self.delay_way), "emulator": __version__, "switch": self.plan.switch,
-                "datapath": fabric.datapath,
-                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})", "clock": "real", "cpus": machine.cpus(),
+        return {**machine.versions(), "link_delay": self.delay_way and str(self.delay_way),
+                "emulator": __version__, "switch": self.plan.switch, "datapath": fabric.datapath,
+                "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})",
+                "reordering": ("tolerated: tcp_min_rtt_wlen=0" if fabric.spec.reorders
+                               else "as the kernel does"), "clock": "real", "cpus": machine.cpus(),
                 "system": platform.platform()}
 
     @property
@@ -199,11 +202,15 @@ def command_line(plan: Plan, progress: Progress, folder: Path, outside: int) -> 
     from emulator.fabric.mininet_api import open_network
 
     def interact(session: Session, fabric: Fabric) -> None:
-        print(f"{len(fabric.hosts)} hosts: {fabric.hosts[0].name} to {fabric.hosts[-1].name}. Try: nodes, links, "
-              f"pingall, {fabric.hosts[0].name} ping -c 3 {fabric.hosts[-1].name}, dpctl dump-groups; exit ends the run.",
-              flush=True)
+        first, last = fabric.hosts[0].name, fabric.hosts[-1].name
+        print(f"{len(fabric.hosts)} hosts: {first} to {last}. Try: nodes, links, pingall, {first} ping -c 3 "
+              f"{last}, dpctl dump-groups; exit ends the run.", flush=True)
+        if plan.events:
+            print("Nothing is replayed here, so none of the events that were asked for happens; link A B "
+                  "down and link A B up do it by hand.", flush=True)
         s = session.outcome.setup
-        print(setup_line(s.up_s, s.ready_s, s.memory.processes, s.memory.largest, s.memory.kernel), flush=True)
+        used = s.memory
+        print(setup_line(s.up_s, s.ready_s, used.processes, used.largest, used.kernel), flush=True)
         with captures(session, fabric):
             run_command_line(open_network(fabric), switches=session.switches)
 

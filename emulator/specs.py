@@ -46,15 +46,25 @@ def take(spec: Spec, what: str, known: Mapping[str, Callable[[str], object]]) ->
     values: dict[str, object] = {}
     for key, text in spec.params.items():
         if key not in known:
-            raise BadInput(f'{what} {spec.name} has no parameter "{key}"{nearest(key, known) if known else "; it takes none"}.')
+            hint = nearest(key, known) if known else "; it takes none"
+            raise BadInput(f'{what} {spec.name} has no parameter "{key}"{hint}.')
         try:
             values[key] = known[key](text)
         except BadInput as error:
-            named = f"{what} {spec.name}: {key}"
-            raise error if str(error).startswith(named) else BadInput(f"{named}: {error}") from None
+            raise BadInput(_named(f"{what} {spec.name}: {key}", key, str(error))) from None
         except ValueError:
             raise BadInput(f'{what} {spec.name}: {key}="{text}" is not a valid value.') from None
     return values
+
+
+def _named(named: str, key: str, sentence: str) -> str:
+    """The sentence of a parser after the name of its parameter, which it may have said by itself."""
+    if sentence.startswith(named):
+        return sentence
+    for said in (f"{key} ", f"the {key} "):
+        if sentence.startswith(said):
+            return f"{named} {sentence.removeprefix(said)}"
+    return f"{named}: {sentence}"
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:

@@ -48,7 +48,8 @@ def exposed(communication: Iterable[Interval], compute: Iterable[Interval]) -> f
     return length(union([*comm, *busy])) - length(busy)
 
 
-def iteration_times(spans: Iterable[Span], iterations: Sequence[Iteration], ranks: int) -> list[IterationTime]:
+def iteration_times(spans: Iterable[Span], iterations: Sequence[Iteration],
+                    ranks: int) -> list[IterationTime]:
     """The breakdown of each measured iteration."""
     compute: dict[tuple[int, int], list[Interval]] = defaultdict(list)
     communication: dict[tuple[int, int], list[Interval]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The few Linux system calls that Python's library (3.10) lacks: unshare, setns, (un)mount, prctl, pidfd_getfd.
+"""Linux system calls that Python's library (3.10) lacks: unshare, setns, (un)mount, prctl, pidfd_getfd.
 
 Every function raises OSError with the kernel's errno; sentences for the user are made by the callers.
 Flag values are those of include/uapi/linux/{sched,mount,prctl}.h.

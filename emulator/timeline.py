@@ -22,7 +22,8 @@ def trace(spans: Iterable[Span], iterations: Sequence[Iteration], hosts: Sequenc
     """
     lines: list[dict[str, object]] = []
     for rank, host in enumerate(hosts):
-        lines.append({"ph": "M", "pid": rank, "name": "process_name", "args": {"name": f"rank {rank} ({host})"}})
+        name = f"rank {rank} ({host})"
+        lines.append({"ph": "M", "pid": rank, "name": "process_name", "args": {"name": name}})
         lines.extend({"ph": "M", "pid": rank, "tid": tid, "name": "thread_name", "args": {"name": name}}
                      for name, tid in _THREADS.items())
     phases: dict[tuple[int, int, str], list[float]] = {}

@@ -1,4 +1,4 @@
-"""Files of a bundle on who sent how much to whom and over which links; the collectives' table, the background."""
+"""Files of a bundle: who sent how much to whom, over which links; collectives; the background."""
 from __future__ import annotations
 
 from typing import Any

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from emulator.errors import BadInput
+from emulator.errors import BadInput, nearest
 
 SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -28,7 +28,7 @@ def _parse(text: str, what: str, units: dict[str, float], example: str) -> float
     if not unit and float(number):  # nothing is nothing in any unit
         raise BadInput(f'{what} "{text}" has no unit; write for example {example}.')
     if unit and unit not in units:
-        raise BadInput(f'{what} "{text}" has an unknown unit; known: {", ".join(units)}.')
+        raise BadInput(f'{what} "{text}" has an unknown unit{nearest(unit, units)}.')
     value = float(number) * units.get(unit, 1)
     if not math.isfinite(value) or value > 1e18:
         raise BadInput(f'{what} "{text}" is too large.')

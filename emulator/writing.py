@@ -14,7 +14,8 @@ from emulator.plan import Plan
 from emulator.telemetry.series_io import write_links, write_queues
 from emulator.traffic_files import write_traffic
 
-NOTHING_TO_JUDGE = Verdict("fail", (Check("complete", 0, 1, False, "the run broke off before it was measured"),))
+_BROKEN_OFF = Check("complete", 0, 1, False, "the run broke off before it was measured")
+NOTHING_TO_JUDGE = Verdict("fail", (_BROKEN_OFF,))
 
 
 def write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:

@@ -42,12 +42,14 @@ def test_netem_is_told_its_delay_to_the_nanosecond_and_nothing_else(delay_s: flo
 def test_every_packet_that_arrived_is_accounted_for(crossed: int, queued: int, dropped: int, refused: int,
                                                     emptied: int) -> None:
     before, after = np.zeros((), NETEM_COUNTERS), np.zeros((), NETEM_COUNTERS)
-    after["sent"], after["queued"], after["dropped"], after["refused"] = crossed + refused, queued, dropped, refused
+    for name, count in (("sent", crossed + refused), ("queued", queued), ("dropped", dropped), ("refused", refused)):
+        after[name] = count
     after["arrived"] = crossed + refused + queued + dropped + emptied
     after["late"][3] = crossed
     found = netem_record(0.005, before[()], after[()])
     assert found.relayed == found.timed == crossed
-    assert found.losses == {NETEM_LOSSES["lost_full"]: dropped, NETEM_LOSSES["lost_refused"]: refused + emptied}
+    lost = {"lost_full": dropped, "lost_refused": refused + emptied}
+    assert found.losses == {NETEM_LOSSES[name]: count for name, count in lost.items()}
     assert (found.late_p99_s is None) == (crossed == 0)
 
 
@@ -75,7 +77,7 @@ def test_why_netem_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose().name == "relay" and "emulator.asic.build" in str(choose())
     monkeypatch.setattr(way, "object_path", lambda name: Path("/"))
     monkeypatch.setattr(way, "supported", lambda: "this kernel has no BTF.")
-    assert str(choose()) == "the wire process, because netem's lateness cannot be measured here: this kernel has no BTF"
+    assert choose().name == "relay" and str(choose()).endswith("cannot be measured here: this kernel has no BTF")
 
 
 def test_what_each_way_needs(monkeypatch: pytest.MonkeyPatch) -> None:

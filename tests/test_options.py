@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from emulator import options, run
 from emulator.errors import BadInput
 
+ROOT = Path(__file__).resolve().parent.parent
 STAR = ("--topology", "star:hosts=4", "--workload", "pattern:stride=1")
 Refused = Callable[..., str]
 
@@ -21,7 +25,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     """Runs a command that must be refused; gives its sentence. It stands in an empty folder."""
     started: list[object] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emulator.sandbox.run_in_sandbox", lambda *a, **k: started.append(a))
+    monkeypatch.setattr("emulator.sandbox.enter.run_in_sandbox", lambda *a, **k: started.append(a))
     monkeypatch.setattr("emulator.run._require", lambda plans: None)
 
     def check(*arguments: str, where: Path = tmp_path) -> str:
@@ -69,10 +73,16 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--rate", "0"), "more than zero, such as 10mbit"),
     (("--rate", "0mbit"), "more than zero"),
     (("--rate", "10furlong"), "unknown unit"),
+    (("--rate", "10mb"), 'did you mean "mbit"?'),
+    (("--cc", ""), "not the name"),
+    (("--cc", "dctpc"), 'did you mean "dctcp"?'),
+    (("--topology", "hpcc:"), "needs a file"),
+    (("--dilation", "fast"), '"fast" is neither a number nor auto'),
+    (("--background", "cdf:websearch,load=0.3,load=0.4"), "gives load twice"),
     (("--buffer", "1513B"), "not even one frame of 1514 bytes"),
     (("--buffer", "1us"), "not even one frame"),
     (("--mtu", "68"), "576"),
-    (("--mtu", "many"), "invalid int value"),
+    (("--mtu", "many"), "not a whole number"),
     (("--seed", "-1"), "a whole number from 0 to 4294967295"),
     (("--seed", "4294967295", "--repeat", "2"), "no room"),
     (("--repeat", "0"), "a whole number from 1 to 1000"),
@@ -98,6 +108,13 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--out", "/dev/null/x"), "cannot be written"),
     (("--out", "/proc/x"), "cannot be written"),
     (("--out", "/run"), "private"),
+    (("--workload", "ALLREDUCE"), 'did you mean "allreduce"?'),
+    (("--workload", "pattern:stride=1,time=0s"), "above zero"),
+    (("--routing", "sa:period=-1s"), 'the routing sa: period "-1s" is negative.'),
+    (("--workload", "llm:params=1e9,layers=4,hidden=64,compression=topk:0"), 'workload llm: compression "topk:0": the'),
+    (("--workload", "pattern:stride=1,class=nonsense"), 'there is no class "nonsense" (known: best-effort, '),
+    (("--workload", "pattern:stride=1,class=gradient"), 'did you mean "gradients"?'),
+    (("--workload", "pattern:stride=1,class=gold+glod", "--classes", "gold=weight:2"), 'did you mean "gold"?'),
     (("--frobnicate",), "Unrecognized arguments: --frobnicate"),
     (("--seed",), "expected one argument"),
     (("--cli", "--repeat", "2"), "several runs"),
@@ -138,7 +155,18 @@ def test_bad_connection_matrices(refused: Refused, tmp_path: Path, text: str | b
     ("topology: star:hosts=4\ntopology: star:hosts=2", '"topology" is given twice'),
     ("topology: " + "[" * 5000, "too deep"),
     ("topology:", "is not a single value"),
-    ("seed: yes", "is not a number"),
+    ("seed: yes", "seed=true is not a number."),
+    ("seed: 2020-13-01", "not valid YAML"),
+    ("byte-scale: 2\nbyte_scale: 3", '"byte-scale" is given twice'),
+    ("jobs: [1]", "jobs.0=1 is neither a line"),
+    ("jobs: [{name: a}]", "jobs.0.workload is missing."),
+    ("matrix: {run: [3]}", "bad.yaml: run=3 is neither a line nor a list of words."),
+    ("classes: {a: null}", 'class "a": null is not a mapping'),
+    ("classes: {a: {weight: null}}", 'class "a": weight: null is not a single value.'),
+    ("classes: {a: {weight: yes}}", 'class "a": weight=true is not'),
+    ("matrix: {seed: [1, 2]}\ntable: {rows: seed, columns: seed}", 'rows and columns are both "seed"'),
+    ("matrix: {seed: [1, 2]}\ntable: {rows: seed, notes: 3}", "table: notes: 3 is not text."),
+    ("matrix: {seed: [1, 2]}\ntable: {rows: seed, published: [x]}", "table: published: [x] is not a name."),
     ("matrix: 5", "matrix"),
     ("matrix: {seed: []}", "lists no values"),
     ("matrix: {sede: [1]}", 'did you mean "seed"?'),
@@ -151,6 +179,11 @@ def test_bad_connection_matrices(refused: Refused, tmp_path: Path, text: str | b
 def test_bad_experiment_files(refused: Refused, tmp_path: Path, text: str | bytes, words: str) -> None:
     (tmp_path / "bad.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     assert words in refused("bad.yaml")
+
+
+def test_a_class_that_is_given_twice(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("a: {weight: 2}\na: {weight: 3}\n")
+    assert 'c.yaml:2:1: not valid YAML: "a" is given twice' in refused(*STAR, "--classes", "c.yaml")
 
 
 def test_paths_that_are_no_files(refused: Refused, tmp_path: Path) -> None:
@@ -214,3 +247,22 @@ def test_words_that_only_print(capsys: pytest.CaptureFixture, word: str, shown: 
     with pytest.raises(SystemExit) as end:
         run.main([word])
     assert end.value.code == 0 and shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["--help", "--schema", "--dry-run"])
+def test_a_reader_that_leaves_or_a_full_disk_makes_no_traceback(word: str) -> None:
+    command = [sys.executable, "-m", "emulator.run", *STAR, word]
+    for redirected in ("| head -c 1", "> /dev/full", ">&-"):
+        shell = f"{shlex.join(command)} {redirected}; exit ${{PIPESTATUS[0]}}"
+        ended = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, cwd=ROOT)
+        assert ended.returncode == 0 and "Traceback" not in ended.stderr, (redirected, ended.stderr)
+        if redirected != ">&-":  # then argparse takes stderr
+            assert ended.stderr.count("\n") == ("full" in redirected), (redirected, ended.stderr)
+
+
+def test_the_help_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        run.main(["--help"])
+    long = [line for line in capsys.readouterr().out.split("\n") if len(line) > 80 and " " in line.strip()]
+    assert long == []

@@ -64,10 +64,12 @@ def test_a_matrix_ends_in_one_table_and_one_summary(tmp_path: Path) -> None:
 
 
 def test_the_command_line_takes_a_pipe(tmp_path: Path) -> None:
-    run = start(*SMALL, *FLOW, "--cli", "--out", tmp_path / "out", stdin=subprocess.PIPE)
+    run = start(*SMALL, *FLOW, "--event", "1s controller down", "--cli", "--out", tmp_path / "out",
+                stdin=subprocess.PIPE)
     run.process.stdin.write("links\nh1 ping -c1 h2\npingall\nexit\nh1 echo not reached\n")
     status, said, complained = run.ended()
     assert status == 0, complained
+    assert "none of the events that were asked for happens" in said
     assert "h1-eth0<->l1-eth1" in said and "1 received, 0% packet loss" in said
     assert "0% dropped (2/2 received)" in said and "not reached" not in said
 

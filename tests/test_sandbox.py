@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.errors import BadInput, Unfinished
-from emulator.sandbox import ROOT, run_in_sandbox
-from emulator.sandbox_mounts import check_kept, outermost
+from emulator.sandbox.enter import ROOT, run_in_sandbox
+from emulator.sandbox.mounts import check_kept, outermost
 from tests.traces import gone
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces")
@@ -67,7 +67,7 @@ subprocess.Popen(['setsid', 'sleep', '300'])
 def test_private_inside_and_status_handed_on(tmp_path):
     code = f"""
 import json, os
-from emulator.sandbox import payload
+from emulator.sandbox.enter import payload
 out = {{'payload': json.loads(payload()), 'links': os.listdir('/sys/class/net'), 'tmp': os.listdir('/tmp'),
        'netns': os.listdir('/run/netns'), 'pid': os.getpid(), 'run': os.path.isdir('/run/openvswitch'),
        'ipv6': open('/proc/sys/net/ipv6/conf/default/disable_ipv6').read()
@@ -95,7 +95,7 @@ def test_a_clone_and_directory_below_tmp_and_run_work(tmp_path):
         shutil.copytree(ROOT / "emulator", clone / "emulator")
         code = f"import emulator; open('{below_run}/a', 'w').write(emulator.__file__)"
         top = ("import sys; sys.path.insert(0, '.')\n"
-               "from emulator.sandbox import run_in_sandbox\n"
+               "from emulator.sandbox.enter import run_in_sandbox\n"
                f"argv = [sys.executable, '-c', {code!r}]\n"
                f"sys.exit(run_in_sandbox(argv, deadline_s=20, keep=['{below_run}']))")
         subprocess.run(python(top), cwd=clone, check=True, timeout=30)
@@ -107,7 +107,7 @@ def test_a_clone_and_directory_below_tmp_and_run_work(tmp_path):
 
 def top_process(code: str, token: str, **options) -> subprocess.Popen:
     """A process that runs `code` in a sandbox, as the command line would."""
-    top = ("import sys\nfrom emulator.sandbox import run_in_sandbox\n"
+    top = ("import sys\nfrom emulator.sandbox.enter import run_in_sandbox\n"
            f"sys.exit(run_in_sandbox([sys.executable, '-c', {code!r}], **{options!r}))")
     return subprocess.Popen(python(top), cwd=ROOT, env={**os.environ, "TOKEN": token})
 
@@ -141,7 +141,7 @@ def test_a_signal_becomes_one_stop(number, tmp_path):
     code = f"""
 import time
 from emulator.errors import Interrupted
-from emulator.sandbox import stop_on_sigterm
+from emulator.sandbox.enter import stop_on_sigterm
 stop_on_sigterm()
 try:
     open({str(tmp_path / 'started')!r}, 'w').close()
@@ -199,7 +199,7 @@ print('ready', flush=True)
 for _ in range(400):
     time.sleep(0.05)
 """
-    top = ("import sys\nfrom emulator.sandbox import run_in_sandbox\n"
+    top = ("import sys\nfrom emulator.sandbox.enter import run_in_sandbox\n"
            f"argv = [sys.executable, '-c', {code!r}]\n"
            "sys.exit(run_in_sandbox(argv, interactive=True, deadline_s=30))")
     pid, terminal = pty.fork()
@@ -221,7 +221,7 @@ for _ in range(400):
 @pytest.mark.skipif(shutil.which("sudo") is None, reason="needs sudo")
 def test_the_end_of_sudo_is_a_stop(tmp_path):
     token = f"k{uuid.uuid4().hex[:8]}"
-    top = ("import sys\nfrom emulator.sandbox import run_in_sandbox\n"
+    top = ("import sys\nfrom emulator.sandbox.enter import run_in_sandbox\n"
            f"code = \"import time; open('{tmp_path}/up', 'w').close(); time.sleep(60)\"\n"
            f"run_in_sandbox([sys.executable, '-c', code], keep=['{tmp_path}'], deadline_s=60)")
     sudo = subprocess.Popen(["sudo", "-n", "env", f"TOKEN={token}", *python(top)], cwd=ROOT)

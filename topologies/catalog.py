@@ -85,10 +85,12 @@ def resolve_topology(text: str) -> Graph:
     from topologies.htsim_topo import read_topo
     if is_file_spec(text):
         return graph_from_file(text)
+    if text.startswith("hpcc:"):
+        if text == "hpcc:":
+            raise BadInput(f"the topology hpcc needs a file: {HPCC_SPEC}.")
+        return read_hpcc_topo(text.removeprefix("hpcc:")).graph
     if text.endswith(".topo"):
         return read_topo(Path(text)).graph
-    if text.startswith("hpcc:"):
-        return read_hpcc_topo(text.removeprefix("hpcc:")).graph
     spec = parse_spec(text, "the topology")
     if spec.name not in TOPOLOGIES:
         known = [*TOPOLOGIES, FILE_SPEC, TOPO_SPEC, HPCC_SPEC]

@@ -18,7 +18,8 @@ class LeafSpine(Topo):
 
     def build(self, leaves=4, spines=4, hosts=4, oversubscription=1.0, slow=0, slow_factor=0.25):
         """leaves: 2 to 255; spines: 1 to 128; hosts: on each leaf, 1 to 250; oversubscription: > 0;
-        slow: uplinks of leaf 1 that are slower, 0 to spines; slow_factor: their rate over the others', 0.01 to 1.
+        slow: uplinks of leaf 1 that are slower, 0 to spines; slow_factor: their rate over the others', 0.01
+        to 1.
         """
         for name, value, low, high in (("leaves", leaves, 2, 255), ("spines", spines, 1, 128),
                                        ("hosts", hosts, 1, 250)):

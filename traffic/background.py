@@ -7,9 +7,9 @@ from pathlib import Path
 
 from emulator.errors import BadInput
 from emulator.specs import Spec, take
-from traffic.jobs import check_class, numbered_hosts
+from traffic.jobs import numbered_hosts
 from traffic.schedule import Background, BackgroundFlow
-from traffic.setting import Setting
+from traffic.setting import Setting, check_class
 from traffic.sizes import PUBLISHED, SizeCdf, read_cdf
 
 MOST_FLOWS = 50_000
@@ -34,6 +34,9 @@ def resolve_background(text: str, setting: Setting, horizon_s: float) -> Backgro
     wrong = next((key for key, equals, value in pairs if not equals or not value), None)
     if wrong is not None:
         raise BadInput(f'--background "{text}": "{wrong}" is not of the form key=value.')
+    keys = [key.strip() for key, _, _ in pairs]
+    if twice := next((key for key in keys if keys.count(key) > 1), ""):
+        raise BadInput(f'--background "{text}" gives {twice} twice.')
     v = take(Spec(kind, {key.strip(): value.strip() for key, _, value in pairs}), what,
              {"load": _load, "hosts": str, "class": str, "seed": _seed})
     check_class(what, v.get("class", ""), setting)
@@ -46,7 +49,7 @@ def resolve_background(text: str, setting: Setting, horizon_s: float) -> Backgro
                                              v.get("seed", setting.seed)), text))
     if not flows:
         raise BadInput(f'--background "{text}": no flow begins within {horizon_s:.4g} s at '
-                       f"{setting.rate_bps:.4g} b/s; raise the load or --byte-scale, which divides the sizes.")
+                       f"{setting.rate_bps:.4g} b/s; raise the load or --byte-scale, which divides sizes.")
     return Background(text, tuple(hosts), flows, load, v.get("class", ""))
 
 

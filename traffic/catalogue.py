@@ -21,8 +21,9 @@ _REPEAT = (("iterations", "measured iterations", "1"), ("warmup", "iterations be
 _SPREAD = (("slices", "messages that a chunk is cut into, so that a step starts before the last ends",
             "1; what passes data on: several, none under 8 frames"),
            ("channels", "connections per pair of ranks, each with its share of the bytes", "1"))
-_PLACEMENT = ("placement", "linear: rank r on host r; random: seeded by --seed; rack: ranks fill rack after rack, "
-              "rack:G cuts no group of G; spread: over the racks in turn; file:PATH: a host name a line", "linear")
+_PLACEMENT = ("placement", "linear: rank r on host r; random: seeded by --seed; rack: ranks fill rack "
+              "after rack, rack:G cuts no group of G; spread: over the racks in turn; file:PATH: a host name "
+              "a line", "linear")
 _RANKS = (("ranks", "number of ranks, one a host", "all hosts"), _PLACEMENT)
 _PIPELINE = (("microbatches", "microbatches in an iteration", "8"),
              ("activation", "bytes per microbatch between two stages, each way",
@@ -80,8 +81,8 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                   ("pair", "A-B: host A sends to host B, from 0", ""),
                   ("incast", "the first N hosts send to the last", ""),
                   ("random-bijection", "a permutation seeded by --seed, none to itself; no value", ""),
-                  ("staggered", "P-Q: to the same rack with probability P, else to the same pod with Q, else further "
-                   "(NSDI'10); seeded by --seed, none receives twice", ""),
+                  ("staggered", "P-Q: to the same rack with probability P, else to the same pod with Q, else "
+                   "further (NSDI'10); seeded by --seed, none receives twice", ""),
                   ("bytes", "of each pair", "the busiest host link has 10 s of work"),
                   ("time", "instead of bytes: for how long the busiest host link has work", "10s"),
                   ("flows", "connections per pair that share its bytes", "1"),

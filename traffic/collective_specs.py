@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from emulator.errors import BadInput, nearest
 from emulator.specs import Spec
@@ -11,7 +12,7 @@ from traffic.collectives.parameter_server import parameter_server
 from traffic.placement import place
 from traffic.schedule import Collective, Schedule, Workload
 from traffic.setting import Setting, count, size, values
-from traffic.sizing import collective_bytes, slices_for
+from traffic.sizing import LEAST_SLICE_FRAMES, collective_bytes, slices_for
 
 Builder = Callable[[int, int, int, int], Schedule]
 """(ranks, size_bytes, slices, channels) -> schedule"""
@@ -22,13 +23,14 @@ class Algorithm:
     """`build` is None where more than ranks and bytes is needed, see `_builder`.
 
     A message carries 1/`parts`(ranks) of the buffer before it is sliced. Algorithms that pass on
-    what they receive gain from slices, longer pipelines from more of them; exchanges between
-    partners, where a step needs all of the last one, only get more messages.
+    what they receive gain from slices, longer pipelines from more of them (none under `least_frames` full
+    frames); exchanges between partners, where a step needs all of the last one, only get more messages.
     """
 
     build: Builder | None
     most_slices: int = 1
     parts: Callable[[int], int] = lambda ranks: ranks
+    least_frames: int = LEAST_SLICE_FRAMES
 
 
 ALGORITHMS: dict[str, dict[str, Algorithm]] = {
@@ -36,7 +38,7 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
         "ring": Algorithm(ring.all_reduce, 4),
         "bidirectional-ring": Algorithm(ring.bidirectional_all_reduce, 4, lambda ranks: 2 * ranks),
         "halving-doubling": Algorithm(halving_doubling.all_reduce),
-        "double-binary-tree": Algorithm(tree.all_reduce, 64, lambda ranks: 2),
+        "double-binary-tree": Algorithm(tree.all_reduce, 128, lambda ranks: 2, 4),
         "hierarchical": Algorithm(None, 4)},
     "reducescatter": {"ring": Algorithm(ring.reduce_scatter, 4),
                       "halving-doubling": Algorithm(halving_doubling.reduce_scatter)},
@@ -44,7 +46,7 @@ ALGORITHMS: dict[str, dict[str, Algorithm]] = {
                   "halving-doubling": Algorithm(halving_doubling.all_gather)},
     "broadcast": {"chain": Algorithm(chain.broadcast, 64, lambda ranks: 1)},
     "reduce": {"chain": Algorithm(chain.reduce, 64, lambda ranks: 1)},
-    "alltoall": {"pairwise": Algorithm(pairwise.all_to_all)},
+    "alltoall": {"pairwise": Algorithm(pairwise.all_to_all, 4)},
     "sendrecv": {"ring": Algorithm(pairwise.send_recv)},
     "parameterserver": {"push-pull": Algorithm(None)},
 }
@@ -75,6 +77,7 @@ def collective(spec: Spec, setting: Setting) -> Workload:
     placement = place(v["placement"], ranks, setting.graph.hosts, setting.seed)
     build = algorithm.build or _builder(spec.name, v, placement, setting)
 
+    @lru_cache(maxsize=4)  # of 128 ranks a trial takes a second to write
     def sized(size_bytes: int, slices: int) -> Workload:
         named = Collective(COLLECTIVE[spec.name], size_bytes) if spec.name in COLLECTIVE else None
         return Workload(spec.name, build(ranks, size_bytes, slices, v["channels"]), placement,
@@ -84,7 +87,8 @@ def collective(spec: Spec, setting: Setting) -> Workload:
     for _ in range(3):  # the slices depend on the size, and a size to be found on the slices
         size_bytes = v["bytes"] or collective_bytes(sized, ranks, slices, setting)
         message_bytes = size_bytes // algorithm.parts(ranks) // v["channels"]
-        before, slices = slices, v["slices"] or slices_for(message_bytes, algorithm.most_slices, setting)
+        before, slices = slices, v["slices"] or slices_for(message_bytes, algorithm.most_slices, setting,
+                                                                   algorithm.least_frames)
         if v["bytes"] or slices == before:
             break
     return sized(size_bytes, slices)

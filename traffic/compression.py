@@ -105,7 +105,7 @@ def parse_scheme(text: str) -> Scheme | None:
     if text == "topk":
         raise BadInput('compression "topk" needs the fraction of values to keep, as in topk:0.01.')
     if text not in ("none", "int8", "1bit"):
-        raise BadInput(f'unknown compression "{text}"{nearest(text, SCHEMES)}.')
+        raise BadInput(f'compression "{text}" is not known{nearest(text, SCHEMES)}.')
     return None if text == "none" else Scheme(text)
 
 

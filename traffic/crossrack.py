@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from emulator.units import show_size
 from topologies.graph import Graph
-from traffic.collectives.ring import all_reduce
 from traffic.load import pairs
 from traffic.placement import racks_of
+from traffic.program import split
 from traffic.schedule import Schedule, Workload
 
 
@@ -32,8 +32,17 @@ def blind_ring_bytes(placement: tuple[int, ...], size_bytes: int, graph: Graph) 
 def ordered_ring_bytes(placement: tuple[int, ...], size_bytes: int, graph: Graph) -> int:
     """What a ring all-reduce over these hosts, rack after rack, sends between racks."""
     hosts = [graph.hosts[host] for host in placement]
-    order = tuple(placement[place] for rack in racks_of(hosts) for place in rack)
-    return cross_rack_bytes(all_reduce(len(order), size_bytes), order, graph)
+    order = [hosts[place].rack for rack in racks_of(hosts) for place in rack]
+    return sum(edge for source, edge in enumerate(ring_edges(len(order), size_bytes))
+               if order[source] != order[(source + 1) % len(order)])
+
+
+def ring_edges(ranks: int, size_bytes: int) -> list[int]:
+    """Bytes that each rank of a ring all-reduce sends to the next one: on the first way round every chunk
+    but its own, on the second every one but that of the next rank.
+    """
+    chunks = [high - low for low, high in split(0, size_bytes, ranks)]
+    return [2 * size_bytes - chunks[rank] - chunks[(rank + 1) % ranks] for rank in range(ranks)]
 
 
 def note(workload: Workload, graph: Graph) -> str:
@@ -46,15 +55,15 @@ def note(workload: Workload, graph: Graph) -> str:
     own = cross_rack_bytes(workload.schedule, placement, graph)
     if not blind or not ordered:
         return ""
-    return (f"Between racks this {workload.schedule.name} sends {show_size(own)} an iteration; a ring over the "
-            f"same hosts in random order {show_size(blind)} in the mean ({own / blind:.3f} of it), a ring in rack "
-            f"order {show_size(ordered)}: {_verdict(own, ordered)}.")
+    return (f"Between racks this {workload.schedule.name} sends {show_size(own)} an iteration; a ring over "
+            f"the same hosts in random order {show_size(blind)} in the mean ({own / blind:.3f} of it), a "
+            f"ring in rack order {show_size(ordered)}: {_verdict(own, ordered)}.")
 
 
 def server_note(ranks: int, servers: int) -> str:
     """A sentence for a parameter server: where its bytes meet."""
-    return (f"Every byte begins or ends at one of {servers} servers, {servers / ranks:.1%} of the {ranks} nodes; of a "
-            "ring's bytes each node sends and receives the same share.")
+    return (f"Every byte begins or ends at one of {servers} servers, {servers / ranks:.1%} of the {ranks} "
+            "nodes; of a ring's bytes each node sends and receives the same share.")
 
 
 def _verdict(own: int, ordered: int) -> str:

@@ -10,13 +10,13 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traffic.backgroundrun import BackgroundRun, background_keys
 from traffic.diagnosis import explain_stuck
 from traffic.inflight import InFlight, Sender
 from traffic.jobrun import JobRun
-from traffic.records import Connection, ConnectionKey, EngineResult
+from traffic.records import Connection, ConnectionKey, EngineResult, TcpInfo
 from traffic.schedule import Kind, Workload
 from traffic.transport import Event, Transport
 
@@ -60,10 +60,11 @@ class Engine:
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._lateness: list[float] = []
         self._rtts: list[list[float]] = [[] for _ in self.keys]
+        self._least_rtt_s: list[float] = []
         self._stuck: list[str] = []
         self._phases: set[str] = set()
         self.reached: Callable[[int, str], None] = lambda iteration, phase: None
-        """Called when an iteration of the first job begins (phase '') and when a phase does for the first time."""
+        """Called when an iteration of the first job begins (phase ''), and at the first of each phase."""
         self._timers: list[tuple[float, int, Sender, int]] = []
         self._timers_made = 0
         self._outgoing: list[deque[InFlight]] = [deque() for _ in self.keys]
@@ -76,6 +77,8 @@ class Engine:
     def connect(self, deadline_s: float = 30.0) -> None:
         """Open all connections; raises Unfinished naming the pairs that did not open."""
         self.transport.open(self.keys, deadline_s)
+        # the kernel may forget it (tcp_min_rtt_wlen): the handshake crosses an empty fabric
+        self._least_rtt_s = [self.transport.info(number).min_rtt_s for number in range(len(self.keys))]
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> EngineResult:
         """Replay all jobs until done, the deadline, or `stop()`; never raises for a stuck rank."""
@@ -102,8 +105,8 @@ class Engine:
         for number, key in enumerate(self.keys):
             src_port, dst_port = self.transport.ports(number)
             self.result.connections.append(Connection(
-                key, src_port, dst_port, self.transport.congestion_control(number),
-                self.transport.info(number), tuple(self._rtts[number])))
+                key, src_port, dst_port, self.transport.congestion_control(number), self._info(number),
+                tuple(self._rtts[number])))
         seen, background, checked = self.result, self.background, [job.verification for job in self.jobs]
         return EngineResult(
             messages=seen.messages, spans=seen.spans, connections=seen.connections,
@@ -116,6 +119,10 @@ class Engine:
             wrong_by_job=tuple(v.wrong_values + v.checksum_errors if v else 0 for v in checked),
             background=background.messages if background else [],
             background_open=background.open if background else ())
+
+    def _info(self, number: int) -> TcpInfo:
+        info = self.transport.info(number)
+        return replace(info, min_rtt_s=min([info.min_rtt_s, *self._least_rtt_s[number:number + 1]]))
 
     def ports(self, connection: int) -> tuple[int, int]:
         """Source and destination port of a connection."""
@@ -240,7 +247,10 @@ class Engine:
                 break
             message = queue[0]
             left = message.size - message.got
-            into = self._scratch[:min(left, _SCRATCH_BYTES)] if message.sink is None else message.sink[message.got:]
+            if message.sink is None:
+                into = self._scratch[:min(left, _SCRATCH_BYTES)]
+            else:
+                into = message.sink[message.got:]
             count = self.transport.read(connection, into)
             message.got += count
             message.sender.received += count

@@ -54,10 +54,17 @@ def formula(workload: Workload, paths: Paths, wire: Wire) -> float | None:
     Every rank of these collectives sends as much as it receives, so data shares its links with
     acknowledgements.
     """
+    if workload.collective is None:
+        return None
+    return formula_at(workload, workload.collective.size_bytes, paths, wire)
+
+
+def formula_at(workload: Workload, size_bytes: int, paths: Paths, wire: Wire) -> float | None:
+    """The same for another size: the pairs that talk are those of `workload`."""
     closed_form = closed_form_of(workload.schedule.name, len(workload.schedule.ranks))
     if closed_form is None or workload.collective is None:
         return None
-    return closed_form(len(workload.schedule.ranks), workload.collective.size_bytes,
+    return closed_form(len(workload.schedule.ranks), size_bytes,
                        mean_alpha_s(workload, paths, wire), wire.beta_s(shared=True))
 
 

@@ -1,8 +1,10 @@
 """One job of a replay: which operation starts when, iteration after iteration.
 
-An operation starts when its dependencies have finished. A send is finished once the transport took
-its last byte, a recv once its last byte was read; what arrives before its recv is posted is kept. A
-job's iterations are separated by a barrier over its ranks (no packets); other jobs do not wait there.
+An operation starts when its dependencies have finished. A send that others wait for is finished when its
+last byte was acknowledged (as in `simulate`, as htsim's send_done_trigger and the completion of an RDMA
+write), any other once the transport took it, a recv once its last byte was read; what arrives before its recv
+is posted is kept. A job's iterations are separated by a barrier over its ranks (no packets); other jobs do
+not wait there.
 """
 from __future__ import annotations
 
@@ -31,6 +33,7 @@ class JobRun:
         self.engine, self.number, self.job = engine, number, job
         self.schedule = job.workload.schedule
         self.dag = dag(self.schedule)
+        self._awaited = {send for send, recv in self.dag.match.items() if self.dag.followers[send] != [recv]}
         self.verification = (Verification(job.workload, self.dag, engine.options.seed)
                              if engine.options.verify else None)
         only = engine.options.only
@@ -147,8 +150,7 @@ class JobRun:
                 if message:
                     todo.extend(self._complete(message))
             else:
-                for message in self._send(number, op, now):
-                    todo.extend(self.state.finish(message.send_op))
+                todo.extend(self._taken(self._send(number, op, now)))
         if not self.state.left and not self._finished:
             self._all_finished(now)
 
@@ -162,7 +164,12 @@ class JobRun:
         return self.engine.send(message)
 
     def took(self, messages: list[InFlight], now: float) -> None:
-        self.start([free for message in messages for free in self.state.finish(message.send_op)], now)
+        self.start(self._taken(messages), now)
+
+    def _taken(self, messages: list[InFlight]) -> list[int]:
+        """The transport has these whole; what may start now."""
+        return [free for message in messages if message.send_op not in self._awaited
+                for free in self.state.finish(message.send_op)]
 
     def arrived(self, message: InFlight) -> list[int]:
         if self.state.waits(message.recv_op):
@@ -186,6 +193,8 @@ class JobRun:
             message.received, message.acked, message.retrans, op.phase, op.step, op.traffic_class))
         self._span(message.send_op, "send", message.start, message.acked)
         self._unacked -= 1
+        if message.send_op in self._awaited:
+            self.start(self.state.finish(message.send_op), now)
         if self._finished and not self._unacked:
             self._end_iteration(now)
 

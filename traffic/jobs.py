@@ -8,7 +8,7 @@ from emulator.errors import BadInput, nearest
 from emulator.job_entry import JobEntry
 from topologies.graph import Graph
 from traffic.schedule import Job, Kind, Op, Schedule, Workload
-from traffic.setting import Setting, duration
+from traffic.setting import Setting, check_class, duration
 
 Resolve = Callable[[str, Setting], Workload]
 """(--workload's text, setting) -> workload"""
@@ -38,8 +38,8 @@ def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve
                     if not entries[other].share and number not in _chain(other, after)}
         both = next((host for host in wanted[number] if host in taken), None)
         if both is not None:
-            raise BadInput(f"jobs {taken[both]} and {name} both want host {setting.graph.hosts[both].name}; give "
-                           "them other hosts, or share: yes to the later one.")
+            raise BadInput(f"jobs {taken[both]} and {name} both want host {setting.graph.hosts[both].name}; "
+                           "give them other hosts, or share: yes to the later one.")
         pool = wanted[number] or [host for host in range(setting.hosts)
                                   if host not in taken and host not in promised]
         start_s = duration(f"job {name}: start", setting)(entry.start) or 0.0
@@ -64,7 +64,8 @@ def chosen(workload: Workload, only: str) -> frozenset[int] | None:
         return None
     names = [job.name for job in workload.parts]
     if not workload.jobs:
-        raise BadInput(f'--only "{only}" chooses among several jobs, and there is one workload; leave it out.')
+        raise BadInput(f'--only "{only}" chooses among several jobs, and there is one workload; leave it '
+                       "out.")
     if only not in names:
         raise BadInput(f'--only "{only}" is not one of several jobs{nearest(only, ["all", *names])}.')
     return frozenset({names.index(only)})
@@ -76,12 +77,6 @@ def restricted(graph: Graph, pool: Sequence[int]) -> Graph:
     absent = set(graph.host) - {host.name for host in hosts}
     links = tuple(link for link in graph.links if link.a not in absent and link.b not in absent)
     return replace(graph, hosts=hosts, links=links)
-
-
-def check_class(what: str, name: str, setting: Setting) -> None:
-    """Refuse a class of traffic that is not in the table of classes; '' is none in particular."""
-    if name and name not in setting.classes:
-        raise BadInput(f'{what}: there is no class "{name}"{nearest(name, setting.classes)}.')
 
 
 def numbered_hosts(what: str, names: Sequence[str], graph: Graph) -> list[int]:
@@ -117,8 +112,8 @@ def _chain(number: int, after: Sequence[int | None]) -> set[int]:
 def _on(pool: Sequence[int], entry: JobEntry, name: str, setting: Setting, resolve: Resolve) -> Workload:
     """The job's workload on the hosts of `pool`, placed on the whole fabric."""
     if len(pool) < 2:
-        raise BadInput(f"job {name}: of {setting.hosts} hosts {len(pool)} are left for it; give the jobs before "
-                       "it fewer ranks (ranks=…), name hosts=…, or use a larger fabric.")
+        raise BadInput(f"job {name}: of {setting.hosts} hosts {len(pool)} are left for it; give the jobs "
+                       "before it fewer ranks (ranks=…), name hosts=…, or use a larger fabric.")
     try:
         workload = resolve(entry.workload, replace(setting, graph=restricted(setting.graph, pool)))
     except BadInput as error:

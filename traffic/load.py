@@ -15,19 +15,13 @@ import numpy
 from emulator.errors import BadInput
 from topologies.graph import Graph, Link
 from traffic.paths import Paths, Towards
-from traffic.schedule import Kind, Schedule
+from traffic.schedule import Schedule
 from traffic.wire import Wire
 
 
-def pairs(schedule: Schedule) -> dict[tuple[int, int, int], int]:
+def pairs(schedule: Schedule) -> Mapping[tuple[int, int, int], int]:
     """(source rank, destination rank, channel) -> bytes, in order of first use: the connections."""
-    found: dict[tuple[int, int, int], int] = {}
-    for rank, ops in enumerate(schedule.ranks):
-        for op in ops:
-            if op.kind is Kind.SEND:
-                key = (rank, op.peer, op.channel)
-                found[key] = found.get(key, 0) + op.size_bytes
-    return found
+    return schedule.pair_bytes
 
 
 def traffic_matrix(schedule: Schedule) -> numpy.ndarray:
@@ -65,7 +59,8 @@ def even_split(between: Mapping[tuple[str, str], float], paths: Paths) -> numpy.
                 raise BadInput(f"{graph.name}: there is no path from {source} to {destination}.")
         for node in towards.farthest_first:
             if held[node]:
-                for hop, part in zip(towards.hops[node], parts.get(node, ()) or _even(towards, node), strict=True):
+                divided = parts.get(node, ()) or _even(towards, node)
+                for hop, part in zip(towards.hops[node], divided, strict=True):
                     load[hop.link] += held[node] * part
                     held[hop.node] += held[node] * part
     return load.reshape(-1, 2)
@@ -76,8 +71,8 @@ def _even(towards: Towards, node: str) -> list[float]:
 
 
 def _parts(towards: Towards, links: Mapping[int, Link]) -> dict[str, list[float]]:
-    """node -> the share of each next hop by what it lets through: the lesser of the link's rate and all that the
-    next node lets through in turn.
+    """node -> the share of each next hop by what it lets through: the lesser of the link's rate and all that
+    the next node lets through in turn.
     """
     through = {towards.destination: math.inf}
     parts = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from emulator.errors import BadInput
 from traffic.patterns import Pace, Pairs
-from traffic.setting import Setting
+from traffic.setting import Setting, check_class
 from traffic.sizing import pattern_bytes
 
 LEAST_PERIOD_S = 0.002
@@ -23,6 +23,8 @@ def traffic_classes(setting: Setting) -> Callable[[str], tuple[str, ...]]:
         names = tuple(name.strip() for name in text.split("+"))
         if not all(names):
             raise BadInput(f'"{text}" is not a list of classes such as gradients+storage.')
+        for name in names:
+            check_class("workload pattern", name, setting)
         return names
 
     return parse

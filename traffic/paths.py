@@ -68,8 +68,9 @@ class Paths:
         return tuple(links)
 
     def first_links(self, source: str, destination: str) -> list[Link]:
-        """The links, from the source on, of a shortest path whose slowest link is as fast as can be; of several
-        the one that `first` would take. What a message would take if it was alone on a perfect fabric.
+        """The links, from the source on, of a shortest path whose slowest link is as fast as can be; of
+        several the one that `first` would take. What a message would take if it was alone on a perfect
+        fabric.
         """
         if (source, destination) not in self._widest:
             self._widest[source, destination] = self._widen(source, destination)
@@ -91,7 +92,8 @@ class Paths:
         if destination not in self._widths:
             towards, width = self.towards(destination), {destination: math.inf}
             for node in reversed(towards.farthest_first):
-                width[node] = max(min(self.link[hop.link // 2].speed, width[hop.node]) for hop in towards.hops[node])
+                hops = towards.hops[node]
+                width[node] = max(min(self.link[hop.link // 2].speed, width[hop.node]) for hop in hops)
             self._widths[destination] = width
         return self._widths[destination]
 

@@ -23,6 +23,8 @@ def split(low: int, high: int, parts: int) -> list[tuple[int, int]]:
 
 def pieces(low: int, high: int, slices: int, channels: int) -> list[tuple[int, int, int]]:
     """(channel, low, high) of every slice of [low, high), channels taking turns, none of them empty."""
+    if slices == channels == 1:  # by far the most frequent
+        return [(0, low, high)] if low < high else []
     parts = [split(*part, slices) for part in split(low, high, channels)]
     cut = [(c, *parts[c][s]) for s in range(slices) for c in range(channels)]
     return [piece for piece in cut if piece[1] < piece[2]]
@@ -38,6 +40,9 @@ class Written:
     def mark(self, low: int, high: int, op: int) -> None:
         """From now on [low, high) is what `op` wrote."""
         first, last = self._overlap(low, high)
+        if last == first + 1 and self._starts[first] == low and self._spans[first][0] == high:
+            self._spans[first] = (high, op)  # the same range again, as in most collectives
+            return
         starts, spans = [low], [(high, op)]
         if first < last:
             if self._starts[first] < low:  # keep what stands before `low`
@@ -53,6 +58,8 @@ class Written:
     def by(self, low: int, high: int) -> tuple[int, ...]:
         """The operations that wrote any byte of [low, high), in ascending order."""
         first, last = self._overlap(low, high)
+        if last - first == 1:
+            return (self._spans[first][1],)
         return tuple(sorted({op for _, op in self._spans[first:last]}))
 
     def _overlap(self, low: int, high: int) -> tuple[int, int]:
@@ -108,28 +115,38 @@ class Program:
                                         phase, step, self.traffic_class)))
 
     def copy(self, source: int, destination: int, low: int, high: int, *, slices: int = 1,
-             channels: int = 1, channel: int = 0, phase: str = "", step: int = 0) -> None:
+             channels: int = 1, channel: int = 0, phase: str = "", step: int = 0, ahead: int = 0) -> None:
         """Bytes [low, high) of the source's buffer overwrite those of the destination's.
 
-        They travel as `slices` messages on each of `channels` connections, numbered from `channel`.
+        They travel as `slices` messages on each of `channels` connections, numbered from `channel`. With
+        `ahead` at most so many of them are under way at once: each waits for an earlier one's acknowledgement.
         """
+        sent: list[int] = []
         for part, start, end in pieces(low, high, slices, channels):
-            _, recv = self.message(source, destination, end - start,
-                                   deps=self.written[source].by(start, end), offset=start, to=start,
-                                   channel=channel + part, phase=phase, step=step)
+            send, recv = self.message(source, destination, end - start,
+                                      deps=self._deps(source, start, end, sent, ahead),
+                                      offset=start, to=start, channel=channel + part, phase=phase, step=step)
+            sent.append(send)
             self.written[destination].mark(start, end, recv)
 
     def add(self, source: int, destination: int, low: int, high: int, *, slices: int = 1,
-            channels: int = 1, channel: int = 0, phase: str = "", step: int = 0) -> None:
-        """Bytes [low, high) of the source's buffer are added to those of the destination's."""
+            channels: int = 1, channel: int = 0, phase: str = "", step: int = 0, ahead: int = 0) -> None:
+        """Bytes [low, high) of the source's buffer are added to those of the destination's; as in `copy`."""
+        sent: list[int] = []
         for part, start, end in pieces(low, high, slices, channels):
-            _, recv = self.message(source, destination, end - start,
-                                   deps=self.written[source].by(start, end), offset=start,
-                                   channel=channel + part, phase=phase, step=step)
+            send, recv = self.message(source, destination, end - start,
+                                      deps=self._deps(source, start, end, sent, ahead), offset=start,
+                                      channel=channel + part, phase=phase, step=step)
+            sent.append(send)
             deps = (recv, *self.written[destination].by(start, end))
             reduce = self.append(destination, Op(Kind.REDUCE, deps, size_bytes=end - start, offset=start,
                                                  phase=phase, step=step))
             self.written[destination].mark(start, end, reduce)
+
+    def _deps(self, source: int, low: int, high: int, sent: list[int], ahead: int) -> tuple[int, ...]:
+        """What a message that carries [low, high) waits for, when `sent` have gone before it."""
+        wrote = self.written[source].by(low, high)
+        return tuple(sorted({*wrote, sent[-ahead]})) if 0 < ahead <= len(sent) else wrote
 
     def schedule(self, name: str, buffer_bytes: int = 0) -> Schedule:
         return Schedule(name, tuple(tuple(ops) for ops in self.ops), buffer_bytes)

@@ -7,7 +7,9 @@ order in which they stand in their rank's list.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from traffic.target import Target
 
@@ -27,7 +29,8 @@ class Kind(enum.Enum):
 class Op:
     """One operation of one rank.
 
-    deps: indices into the same rank's list; all of them must have finished first.
+    deps: indices into the same rank's list; all of them must have finished first. A send has when its
+        last byte was acknowledged, a recv when its last byte is there.
     triggers: (rank, index) pairs elsewhere that must have finished first, at no network cost
         (htsim's triggers; no collective uses them).
     peer: destination of a send, source of a recv. channel: which connection of the pair.
@@ -72,6 +75,17 @@ class Schedule:
     def bytes_sent(self) -> int:
         """Payload bytes of all messages."""
         return sum(op.size_bytes for ops in self.ranks for op in ops if op.kind is Kind.SEND)
+
+    @cached_property
+    def pair_bytes(self) -> Mapping[tuple[int, int, int], int]:
+        """(source rank, destination rank, channel) -> bytes, in order of first use: the connections."""
+        found: dict[tuple[int, int, int], int] = {}
+        for rank, ops in enumerate(self.ranks):
+            for op in ops:
+                if op.kind is Kind.SEND:
+                    key = (rank, op.peer, op.channel)
+                    found[key] = found.get(key, 0) + op.size_bytes
+        return found
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from emulator.errors import BadInput
+from emulator.errors import BadInput, nearest
 from emulator.specs import Spec, take, whole
 from emulator.units import parse_size, parse_time
 from topologies.graph import Graph
@@ -21,7 +21,8 @@ class Setting:
     at least one byte remains. Sizes that the user leaves out are chosen in emulated units and
     scaled by neither. `auto_dilation`, `auto_byte_scale`: the user left them to a workload that knows
     its real cluster, whose network cards have `target_rate_bps` (None: not said). `classes` are the
-    names of the classes of service, for workloads that take all.
+    names of the classes of service, for workloads that take all; `kinds` are the kinds of traffic that jobs
+    name by themselves, whether or not the table has a class for them.
     """
 
     graph: Graph
@@ -35,6 +36,7 @@ class Setting:
     auto_byte_scale: bool = False
     target_rate_bps: float | None = None
     classes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     @cached_property
     def wire(self) -> Wire:
@@ -47,6 +49,13 @@ class Setting:
     @property
     def hosts(self) -> int:
         return len(self.graph.hosts)
+
+
+def check_class(what: str, name: str, setting: Setting) -> None:
+    """Refuse a class that is neither in the table nor a known kind of traffic; '' is none in particular."""
+    known = dict.fromkeys((*setting.classes, *setting.kinds))
+    if name and name not in known:
+        raise BadInput(f'{what}: there is no class "{name}"{nearest(name, known)}.')
 
 
 def values(spec: Spec, known: dict[str, Callable[[str], object]],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traffic.ideal import bounds_s, closed_form_of
+from traffic.ideal import bounds_s, closed_form_of, formula_at
 from traffic.patterns import Pairs
 from traffic.pipeline import pipeline
 from traffic.schedule import Schedule, Workload
@@ -20,13 +20,17 @@ GOAL_S = 10.0
 LEAST_SLICE_FRAMES = 8
 
 
-def slices_for(message_bytes: int, most: int, setting: Setting) -> int:
-    """How often to slice a message: up to `most` times, no slice under eight full frames.
+def slices_for(message_bytes: int, most: int, setting: Setting,
+               least_frames: int = LEAST_SLICE_FRAMES) -> int:
+    """How often to slice a message: up to `most` times, no slice under `least_frames` full frames.
 
-    Smaller slices cost a wake-up of the engine each and hide no more delay.
+    Smaller slices cost a wake-up of the engine each and hide no more delay. Where it is `least_frames` that
+    decides, a slice is a little less than so many, not a little more, which would take another frame each.
     """
     frames = message_bytes // setting.wire.payload_bytes
-    return max(1, min(most, frames // LEAST_SLICE_FRAMES))
+    if frames // least_frames >= most:
+        return most
+    return -(-message_bytes // (least_frames * setting.wire.payload_bytes)) if frames >= least_frames else 1
 
 
 def collective_bytes(build: Callable[[int, int], Workload], ranks: int, slices: int,
@@ -44,7 +48,9 @@ def collective_bytes(build: Callable[[int, int], Workload], ranks: int, slices: 
     elif slices > 1:
         trial = build(small, slices)
     small_s, busiest_s = bounds_s(trial, setting.paths, setting.wire)
-    large_s, _ = bounds_s(build(large, slices), setting.paths, setting.wire)
+    large_s = formula_at(trial, large, setting.paths, setting.wire)
+    if large_s is None:
+        large_s, _ = bounds_s(build(large, slices), setting.paths, setting.wire)
     size_bytes = min(small + (GOAL_S - small_s) * (large - small) / (large_s - small_s),
                      small * GOAL_S / busiest_s)
     return max(least, round(size_bytes / ranks) * ranks)

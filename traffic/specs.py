@@ -124,6 +124,8 @@ def _pattern(spec: Spec, setting: Setting) -> Workload:
         pairs = patterns.staggered(*_places(setting.graph), *v["staggered"], setting.seed)
     else:
         pairs = patterns.random_bijection(hosts, setting.seed)
+    if v["time"] == 0:
+        raise BadInput(f'{what} "{spec}": in no time nothing is sent; give a time above zero.')
     if v["bytes"] and v["time"]:
         raise BadInput(f'{what} "{spec}": bytes and time both say how much is sent; give one of them.')
     sizes, paces = sized(pairs, v["load"], v["bytes"], v["time"] or GOAL_S, setting)
@@ -143,8 +145,8 @@ def _staggered(text: str) -> tuple[float, float]:
     try:
         return float(edge), float(pod if dash else "")
     except ValueError:
-        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and of '
-                       f"the same pod, such as 0.2-0.3.") from None
+        raise BadInput(f'workload pattern: staggered "{text}" is not two probabilities, of the same rack and '
+                       f"of the same pod, such as 0.2-0.3.") from None
 
 
 def _places(graph: Graph) -> tuple[list[str], list[object]]:

@@ -20,7 +20,7 @@ def is_sweep(spec: Spec) -> bool:
 
 
 def sweep(spec: Spec, resolve: Callable[[Spec], Workload]) -> Workload:
-    """A job for each size, on the same hosts, with iterations of its own; BadInput for a slip in the sizes."""
+    """A job for each size, on the same hosts, with iterations of its own; BadInput for a bad size."""
     jobs: list[Job] = []
     for number, size in enumerate(sizes(spec.params["bytes"], f"workload {spec.name}: bytes")):
         workload = resolve(replace(spec, params={**spec.params, "bytes": size}))

@@ -134,7 +134,8 @@ class Cores:
     def divide(self, sources: Sequence[int]) -> list[int]:
         """A home for each connection: neighbouring source hosts together, equal shares of hosts a core."""
         hosts = sorted(set(sources))
-        share = {host: self._usable[place * len(self._usable) // len(hosts)] for place, host in enumerate(hosts)}
+        usable = self._usable
+        share = {host: usable[place * len(usable) // len(hosts)] for place, host in enumerate(hosts)}
         return [share[source] for source in sources]
 
     def go(self, core: int) -> None:
@@ -225,7 +226,8 @@ class TcpTransport:
             listener = listening[self._endpoints[key.dst]]
             status = out.connect_ex((self._endpoints[key.dst].ip, listener.getsockname()[1]))
             if status not in (0, errno.EINPROGRESS):
-                raise EmulatorError(f"rank {key.src} cannot connect to rank {key.dst}: {errno.errorcode[status]}.")
+                reason = errno.errorcode[status]
+                raise EmulatorError(f"rank {key.src} cannot connect to rank {key.dst}: {reason}.")
             self._out.append(out)
             expected[out.getsockname()[:2]] = number
         self._accept(keys, expected, deadline_s)

@@ -64,5 +64,6 @@ def faults(fabric: Fabric, queueing: Queueing) -> list[str]:
     """A sentence for each switch port whose queues are not as assembled: the counterpart of verify_links."""
     with Netlink() as netlink:
         found = read_qdiscs(netlink)
+        mtu = fabric.spec.mtu
         return [fault for port in fabric.switch_ports for fault in port_faults(
-            netlink, found, port.name, port.ifindex, port.rate_bps, port.limit_bytes, fabric.spec.mtu, queueing)]
+            netlink, found, port.name, port.ifindex, port.rate_bps, port.limit_bytes, mtu, queueing)]

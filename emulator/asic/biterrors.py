@@ -37,8 +37,8 @@ def check_bit_errors(rate: float, frame_bytes: int) -> None:
     """Raise BadInput for a rate that loses more of the full frames than the programs can tell apart."""
     bits = 8 * frame_bytes
     if not 0 <= rate * bits <= MOST_LOSS:
-        raise BadInput(f"A bit error rate of {rate:g} loses {1 - math.exp(-rate * bits):.0%} of the frames of "
-                       f"{frame_bytes} bytes; give at most {MOST_LOSS / bits:.2g} here.")
+        raise BadInput(f"A bit error rate of {rate:g} loses {1 - math.exp(-rate * bits):.0%} of the frames "
+                       f"of {frame_bytes} bytes; give at most {MOST_LOSS / bits:.2g} here.")
 
 
 def set_everywhere(chip: Chip, fabric: Fabric, rate: float) -> None:

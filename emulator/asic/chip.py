@@ -52,7 +52,7 @@ class SwitchSite:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Room in the tables, per switch: rules, groups, buckets of all groups; twice what is in force at once."""
+    """Room in the tables, per switch: rules, groups, buckets of all groups; twice what is in force."""
 
     rules: int = 1024
     groups: int = 64

@@ -32,6 +32,7 @@ class _Tables:
     def __init__(self, index: int, site: SwitchSite, rules: Places, groups: Places, buckets: Places) -> None:
         self.index, self.site = index, site
         self.ifindexes = {port.number: port.ifindex for port in site.ports}
+        self.rates_bps = {port.number: port.rate_bps for port in site.ports}
         self.rules, self.groups, self.buckets = rules, groups, buckets
         self.keys = self.stale_keys = np.zeros(0, KEY)
 
@@ -43,7 +44,8 @@ class BpfDatapath:
         self.chip = chip
         self._switches = chip.maps["switches"].array(SWITCH)
         self._groups = chip.maps["groups"].array(GROUP)
-        n, rules, groups, buckets = len(chip.switches), chip.sizes.rules, chip.sizes.groups, chip.sizes.buckets
+        n, sizes = len(chip.switches), chip.sizes
+        rules, groups, buckets = sizes.rules, sizes.groups, sizes.buckets
         # one row a CPU
         self._rule_counts = chip.maps["rule_counts"].array(COUNT).reshape(-1, n * rules)
         self._bucket_counts = chip.maps["bucket_counts"].array(COUNT).reshape(-1, n * buckets)
@@ -85,7 +87,8 @@ class BpfDatapath:
             records = {
                 numbers[group.id]: record(group, own.site.seed,
                                           [buckets.place((group.id, i, bucket.port))
-                                           for i, bucket in enumerate(group.buckets)], own.ifindexes)
+                                           for i, bucket in enumerate(group.buckets)], own.ifindexes,
+                                         own.rates_bps)
                 for group in tables.groups}
             space = lay_out(tables.rules, 2 * own.index + generation, counters, own.ifindexes, numbers)
         self._rule_counts[:, rules.added] = 0

@@ -1,4 +1,4 @@
-"""How many packets the select groups of all switches sent out of each port, by their buckets' own counters."""
+"""How many packets select groups sent out of each port, by their buckets' own counters."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,8 @@ def fed_by_groups_alone(tables: Iterable[SwitchTables]) -> frozenset[tuple[int, 
     """(dpid, port number) of the ports that buckets name and no rule does."""
     found: set[tuple[int, int]] = set()
     for table in tables:
-        by_rule = {action.port for rule in table.flows for action in rule.actions if isinstance(action, Output)}
+        actions = [action for rule in table.flows for action in rule.actions]
+        by_rule = {action.port for action in actions if isinstance(action, Output)}
         found |= {(table.dpid, bucket.port) for group in table.groups for bucket in group.buckets
                   if bucket.port not in by_rule}
     return frozenset(found)

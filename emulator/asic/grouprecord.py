@@ -13,6 +13,7 @@ from emulator.asic.tuplespace import known_port, known_queue
 from emulator.errors import nearest
 
 _MAX_GAP_S = 1e6
+EQUAL = 0.02  # weights are whole numbers, so that rates agree with them to about a part in their sum
 
 
 def mode_number(group: PipelineGroup) -> int:
@@ -33,9 +34,22 @@ def mode_number(group: PipelineGroup) -> int:
                      f"{nearest(group.mode, MODES)}.")
 
 
+def unit_s_per_bit(members: Sequence[tuple[float, int]]) -> float:
+    """The time that a path of weight 1 needs for a bit; members: (rate of the port in b/s, weight > 0).
+
+    Weights say in what proportion the paths can pass on; no path passes on more than its own port does. Taken
+    as fast as that allows, one path at least is as fast as its port, so its real queue bounds the virtual ones
+    of the others. 0 where each path is as fast as its port: real queues tell it all.
+    """
+    slowest = max((weight / rate_bps for rate_bps, weight in members), default=0.0)
+    if all(weight / rate_bps > (1 - EQUAL) * slowest for rate_bps, weight in members):
+        return 0.0
+    return slowest
+
+
 def record(group: PipelineGroup, switch_seed: int, counters: Sequence[int],
-           ifindexes: Mapping[int, int]) -> np.ndarray:
-    """The GROUP record; counters: the place of each bucket's counts. least-queue ignores weights.
+           ifindexes: Mapping[int, int], rates_bps: Mapping[int, float]) -> np.ndarray:
+    """The GROUP record; counters: the place of each bucket's counts; ifindexes, rates_bps: by port number.
 
     Raises ValueError for what the switch cannot do.
     """
@@ -60,5 +74,8 @@ def record(group: PipelineGroup, switch_seed: int, counters: Sequence[int],
         port = known_port(ifindexes, bucket.port)
         watch = port if bucket.watch_port is None else known_port(ifindexes, bucket.watch_port)
         made["bucket"][i] = np.array((port, watch, bucket.weight, counter, bucket.eth_dst is not None,
-                                      known_queue(bucket.queue), tuple(bucket.eth_dst or bytes(6))), BUCKET)
+                                      known_queue(bucket.queue), tuple(bucket.eth_dst or bytes(6)), 0), BUCKET)
+    if made["mode"] in (LEAST_QUEUE, LEAST_QUEUE_FLOWLET):
+        made["unit_ns_per_byte_q16"] = round(8e9 * 2**16 * unit_s_per_bit(
+            [(rates_bps[bucket.port], bucket.weight) for bucket in group.buckets if bucket.weight]))
     return made

@@ -52,8 +52,9 @@ MASK = np.dtype([("key", KEY), ("priority", "<u4"), ("pad", "<u4")])
 TABLE = np.dtype([("masks", "<u4"), ("pad", "<u4"), ("mask", MASK, MAX_MASKS)])
 SWITCH = np.dtype([("generation", "<u4"), ("pad", "<u4"), ("table", TABLE, 2)])
 BUCKET = np.dtype([("port", "<u4"), ("watch", "<u4"), ("weight", "<u4"), ("counter", "<u4"),
-                   ("set_eth_dst", "u1"), ("queue", "u1"), ("eth_dst", "u1", 6)])
+                   ("set_eth_dst", "u1"), ("queue", "u1"), ("eth_dst", "u1", 6), ("clear_ns", "<u8")])
 GROUP = np.dtype([("seed", "<u8"), ("gap_ns", "<u8"), ("buckets", "<u4"), ("slots", "<u4"),
-                  ("mode", "<u4"), ("pad", "<u4"), ("bucket", BUCKET, MAX_BUCKETS),
+                  ("mode", "<u4"), ("pad", "<u4"), ("unit_ns_per_byte_q16", "<u8"),
+                  ("bucket", BUCKET, MAX_BUCKETS),
                   ("slot", "u1", GROUP_SLOTS)])
 COUNT = np.dtype([("packets", "<u8"), ("bytes", "<u8")])

@@ -34,7 +34,8 @@ class Thresholds:
 
 def thresholds(name: str, switch: str, limit_bytes: int, ports: int, rate_bps: float, frame_bytes: int,
                delay_s: float = 0.0) -> Thresholds:
-    """Of the class `name` on a switch of `ports` ports, all but one of which may fill one queue of limit_bytes.
+    """Of the class `name` on a switch of `ports` ports, all but one of which may fill one queue
+    of limit_bytes.
 
     rate_bps: of the fastest port. delay_s: of a link; what is under way when its other end is paused still
     comes. Raises BadInput where the queue has no room for that.
@@ -45,8 +46,8 @@ def thresholds(name: str, switch: str, limit_bytes: int, ports: int, rate_bps: f
     xoff = limit_bytes // feeders - headroom
     if limit_bytes // feeders < least:
         raise BadInput(
-            f'class "{name}" cannot be lossless on {switch}: {feeders} ports can fill one queue, and each needs '
-            f"{show_size(least)} there, {show_size(feeders * least)} in all, but the class has "
+            f'class "{name}" cannot be lossless on {switch}: {feeders} ports can fill one queue, and each '
+            f"needs {show_size(least)} there, {show_size(feeders * least)} in all, but the class has "
             f"{show_size(limit_bytes)}; give it a larger buffer share, or ports a larger --buffer.")
     return Thresholds(xoff, xoff - HYSTERESIS_FRAMES * frame_bytes)
 

@@ -1,4 +1,4 @@
-"""A recording of all queues of the bpf switches while traffic runs: a thread that drains the depth samples."""
+"""A recording of all queues of the bpf switches: a thread that drains the depth samples."""
 from __future__ import annotations
 
 import threading
@@ -53,8 +53,8 @@ class Recorder:
         sent = SentSeries(np.array(self._times_s), np.array(self._sent)) if self._sent else None
         return PacketRecord(
             tuple(_queue(each, self._limit(each), column, depths) for column, each in enumerate(totals)),
-            tuple(_gaps(each) for each in ports), depths.time_s, depths.queue, depths.depth_bytes, depths.lost,
-            sent, self._pauser.record(self._pauses) if self._pauser else None)
+            tuple(_gaps(each) for each in ports), depths.time_s, depths.queue, depths.depth_bytes,
+            depths.lost, sent, self._pauser.record(self._pauses) if self._pauser else None)
 
     def _limit(self, each: QueueTotals) -> int:
         return int(self._chip.ports[each.key.port.ifindex]["limit_bytes"][each.key.traffic_class])
@@ -63,7 +63,8 @@ class Recorder:
 def _queue(each: QueueTotals, limit_bytes: int, column: int, depths: DepthSamples) -> QueueRecord:
     p50, p95, p99 = depths.percentiles(column, (50, 95, 99))
     return QueueRecord(
-        each.key.port.name, each.key.traffic_class, each.depth_mean_bytes, p50, p95, p99, each.depth_max_bytes,
+        each.key.port.name, each.key.traffic_class,
+        each.depth_mean_bytes, p50, p95, p99, each.depth_max_bytes,
         each.sojourn_p50_s, each.sojourn_p99_s, each.sojourn_max_s, each.arrived_packets, each.sent_packets,
         each.dropped_packets, each.lost_packets, each.ect_packets, each.marked_packets, each.sent_bytes,
         limit_bytes)

@@ -6,9 +6,9 @@ One class: as on every other link end, HTB 1:, class 1:1, leaf 10: (emulator/fab
                                            +- class 1:2 - leaf 11:   class 1 ...
 
 queue.bpf.c sets skb->priority to the class id, so there are no filters. A child's own rate is the
-least there is (HTB serves whoever is within his own rate before it looks at `prio`: a thousandth of the port's
-let seven frames of the others go before a strict class's after every pause, and one in 140 later); what it
-sends it borrows from the parent, which HTB hands out by `prio` first
+least there is (HTB serves whoever is within his own rate before it looks at `prio`: a thousandth of the
+port's let seven frames of the others go before a strict class's after every pause, and one in 140 later);
+what it sends it borrows from the parent, which HTB hands out by `prio` first
 (strict classes 0, 1, ... in order; the weighted ones share the last) and by deficit round robin with
 `quantum` within a prio (the weights): net/sched/sch_htb.c. A leaf is a bfifo with the class's limit,
 under a TBF of the same limit where the class can be paused (gate.py).
@@ -52,8 +52,7 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
     else:
         messages.append(rtnl.traffic_class(ifindex, PARENT, ROOT, _class(port, port.rate_bytes_per_s, 0)))
         for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)):
-            messages.append(rtnl.traffic_class(ifindex, CLASS + number, PARENT,
-                                               _class(replace(port, quantum_bytes=quantum), _OWN_BYTES_PER_S, prio)))
+            messages.append(rtnl.traffic_class(ifindex, CLASS + number, PARENT, _child(port, quantum, prio)))
     for number, limit in enumerate(limits(queueing, port.limit_bytes, port.quantum_bytes)):
         options = (gate(OPEN_BYTES_PER_S, OPEN_BURST_BYTES, limit) if queueing.pausable
                    else leaf(replace(port, limit_bytes=limit)))
@@ -63,13 +62,13 @@ def port_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
 
 def class_messages(ifindex: int, rate_bps: float, limit_bytes: int, mtu: int,
                    queueing: Queueing) -> list[Message]:
-    """What gives a port that stands another rate or other weights; its queues stay, with what waits in them."""
+    """What gives a standing port another rate or other weights; queues stay, with what waits in them."""
     port = shape(rate_bps, mtu, limit_bytes)
     whole = _class(port, port.rate_bytes_per_s, 0)
     if len(queueing.classes) == 1:
         return [rtnl.changed_class(ifindex, CLASS, ROOT, whole)]
     return [rtnl.changed_class(ifindex, PARENT, ROOT, whole), *(
-        rtnl.changed_class(ifindex, CLASS + number, PARENT, _class(replace(port, quantum_bytes=quantum), _OWN_BYTES_PER_S, prio))
+        rtnl.changed_class(ifindex, CLASS + number, PARENT, _child(port, quantum, prio))
         for number, (quantum, prio) in enumerate(service(queueing, port.quantum_bytes)))]
 
 
@@ -82,6 +81,11 @@ def service(queueing: Queueing, frame_bytes: int) -> list[tuple[int, int]]:
                        f"serve; give weights up to {_MAX_QUANTUM // frame_bytes}.")
     return [(each.weight * frame_bytes, strict.index(number) if each.strict else min(len(strict), 7))
             for number, each in enumerate(queueing.classes)]
+
+
+def _child(port: Shape, quantum_bytes: int, prio: int) -> bytes:
+    """A class of a port of several."""
+    return _class(replace(port, quantum_bytes=quantum_bytes), _OWN_BYTES_PER_S, prio)
 
 
 def _class(port: Shape, rate_bytes_per_s: int, prio: int) -> bytes:

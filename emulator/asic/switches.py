@@ -45,6 +45,7 @@ class BpfSwitches:
                  classes: ClassTable | None = None) -> None:
         """classes: the table that `queueing` came from."""
         self.classes = classes
+        self.bit_error_rate = 0.0
         self._pauser: Pauser | None = None
         self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
         graph, seed = fabric.spec.graph, fabric.spec.seed
@@ -87,6 +88,7 @@ class BpfSwitches:
     def set_bit_error_rate(self, rate: float) -> None:
         """Lose packets of every link, both ways, as if each bit flipped with this chance."""
         set_everywhere(self.chip, self.fabric, rate)
+        self.bit_error_rate = rate
 
     def bit_errors(self) -> dict[str, int]:
         """Switch port -> packets of its link lost to bit errors since the start."""
@@ -121,7 +123,8 @@ class BpfSwitches:
         counts = []
         for number in range(self.chip.classes):
             queues = [self.chip.queue(ifindex, number) for ifindex in self.chip.site]
-            counts.append(tuple(sum(int(q[name]) for q in queues) for name in ("sent_bytes", "dropped_packets")))
+            sent, dropped = (sum(int(q[name]) for q in queues) for name in ("sent_bytes", "dropped_packets"))
+            counts.append((sent, dropped))
         return counts
 
     def record(self) -> Recorder:

@@ -204,7 +204,8 @@ class QueueTelemetry:
                             self._column[found["queue"]], found["depth_bytes"].copy(), self._lost)
 
 
-def _queue_totals(key: QueueKey, now: np.void, before: np.void, start_ns: float, end_ns: float) -> QueueTotals:
+def _queue_totals(key: QueueKey, now: np.void, before: np.void, start_ns: float,
+                  end_ns: float) -> QueueTotals:
     counts = {name: int(now[name]) - int(before[name]) for name in _COUNTED}
     bins = now["sojourn"].astype(np.int64) - before["sojourn"]
     timed = int(bins.sum())

@@ -1,4 +1,4 @@
-"""Compile the relay of `--delay` at install time; `python -m emulator.asic.build` calls it beside the BPF programs."""
+"""Compile the relay of `--delay` at install time; called by `python -m emulator.asic.build`."""
 from __future__ import annotations
 
 import os
@@ -32,8 +32,8 @@ def build() -> list[Path]:
         raise MachineLacks("There is no C compiler for the relay of --delay: sudo apt install clang.")
     BINARY.parent.mkdir(exist_ok=True)
     partial = BINARY.with_suffix(".partial")
-    done = subprocess.run([compiler, *_FLAGS, str(SOURCE), "-o", str(partial)], stderr=subprocess.PIPE, text=True,
-                          timeout=_TIMEOUT_S, check=False)
+    command = [compiler, *_FLAGS, str(SOURCE), "-o", str(partial)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
         raise EmulatorError(f"{compiler} failed with status {done.returncode}:\n{done.stderr[-3000:]}")
     partial.rename(BINARY)
@@ -47,5 +47,6 @@ def build() -> list[Path]:
 def require_relay() -> Path:
     """The compiled relay; MachineLacks where there is none."""
     if not BINARY.exists():
-        raise MachineLacks("--delay needs a relay that is not compiled here; run: python -m emulator.asic.build.")
+        raise MachineLacks("--delay needs a relay that is not compiled here; run: python -m "
+                           "emulator.asic.build.")
     return BINARY

@@ -11,15 +11,16 @@ from emulator.asic.layout import SOJOURN_BINS
 
 _LATE = [("late", "<u8", SOJOURN_BINS)]
 # struct stats of relay.c: sent on; no room, refused by the interface, larger than a slot; steps of the clock
-COUNTERS = np.dtype([(name, "<u8") for name in ("relayed", "lost_full", "lost_refused", "lost_cut", "clock_steps")]
-                    + _LATE)
+_OF_RELAY = ("relayed", "lost_full", "lost_refused", "lost_cut", "clock_steps")
+COUNTERS = np.dtype([(name, "<u8") for name in _OF_RELAY] + _LATE)
 LOSSES = {"lost_full": "lost by the relay of --delay, which had no room for them",
           "lost_refused": "refused by the far end of their link when the relay of --delay sent them on",
           "lost_cut": "lost by the relay of --delay, being larger than the MTU"}
 
 CROSSINGS = np.dtype([("arrived", "<u8"), *_LATE])
 """struct crossings of bpf/delay.bpf.c."""
-NETEM_COUNTERS = np.dtype([(name, "<i8") for name in ("arrived", "sent", "queued", "dropped", "refused")] + _LATE)
+_OF_NETEM = ("arrived", "sent", "queued", "dropped", "refused")
+NETEM_COUNTERS = np.dtype([(name, "<i8") for name in _OF_NETEM] + _LATE)
 """Of all links: seen by the tc program; out of, in and refused by netem; refused by the far end."""
 NETEM_LOSSES = {"lost_full": "dropped by the netem of --delay, which must have room for all",
                 "lost_refused": "lost between netem and the far end of their link"}
@@ -58,8 +59,8 @@ def record(delay_s: float, before: np.void, after: np.void, failure: str = "") -
     def counted(name: str) -> int:
         return int(after[name] - before[name])
 
-    return DelayRecord(delay_s, counted("relayed"), *_lateness(late),
-                       {what: counted(name) for name, what in LOSSES.items()}, counted("clock_steps"), failure,
+    losses = {what: counted(name) for name, what in LOSSES.items()}
+    return DelayRecord(delay_s, counted("relayed"), *_lateness(late), losses, counted("clock_steps"), failure,
                        timed=int(late.sum()))
 
 
@@ -70,8 +71,7 @@ def netem_record(delay_s: float, before: np.void, after: np.void, failure: str =
     down, whose qdisc the kernel then empties (dev_deactivate, net/sched/sch_generic.c).
     """
     late = after["late"] - before["late"]
-    arrived, sent, queued, dropped, refused = (int(after[name] - before[name]) for name in
-                                               ("arrived", "sent", "queued", "dropped", "refused"))
+    arrived, sent, queued, dropped, refused = (int(after[name] - before[name]) for name in _OF_NETEM)
     emptied = max(0, arrived - sent - queued - dropped)
     losses = {"lost_full": dropped, "lost_refused": refused + emptied}
     return DelayRecord(delay_s, sent - refused, *_lateness(late),

@@ -42,7 +42,8 @@ def slots(rates_bps: Iterable[float], delay_s: float, mtu: int) -> int:
 def check(delay_s: float, rates_bps: Iterable[float], mtu: int) -> None:
     """Raise BadInput for a delay that the relay cannot hold."""
     if delay_s > LARGEST_DELAY_S:
-        raise BadInput(f"--delay {delay_s:g}s is more than {LARGEST_DELAY_S:g}s a link; TCP's timers would fire first.")
+        raise BadInput(f"--delay {delay_s:g}s is more than {LARGEST_DELAY_S:g}s a link; TCP's timers would "
+                       "fire first.")
     size = slots(rates_bps, delay_s, mtu) * slot_bytes(mtu)
     if size > _MOST_BYTES:
         raise BadInput(f"--delay {delay_s:g}s keeps up to {size / 1e9:.1f} GB under way at this rate; "
@@ -65,7 +66,8 @@ class Relay:
                 self._process = subprocess.Popen(
                     [str(require_relay()), str(memory), str(round(spec.delay_s * 1e9)), str(room),
                      str(slot_bytes(spec.mtu)), str(os.getpid())],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[memory])
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    pass_fds=[memory])
         finally:
             os.close(memory)
         readable = can_be_read(self._process.stdout, _READY_S)

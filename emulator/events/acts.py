@@ -26,12 +26,12 @@ class Acts:
     def __init__(self, fabric: Fabric, switches: object) -> None:
         self.fabric = fabric
         self.chip = switches.chip if isinstance(switches, BpfSwitches) else None
+        self._bit_error_rate = switches.bit_error_rate if isinstance(switches, BpfSwitches) else 0.0
         self._queueing = switches.queueing if isinstance(switches, BpfSwitches) else None
         self._links_down: set[int] = set()
         self._switches_down: set[str] = set()
         self._down: set[str] = set()
         self._slow: set[str] = set()
-        self._erring: set[str] = set()
         self.interrupted: set[str] = set()
         self.reshaped: set[str] = set()
         self._netlink = Netlink()
@@ -100,14 +100,14 @@ class Acts:
         return [rtnl.changed_class(port.ifindex, shaping.CLASS, shaping.ROOT, shaping.htb_class(made))]
 
     def lose(self, event: Event) -> None:
-        """Bit errors in both directions of a link, at the switches' ports."""
+        """Bit errors in both directions of a link, at the switches' ports; in the end those of --loss."""
         if self.chip is None:
             raise EmulatorError("Random loss needs a bpf switch.")
+        rate = self._bit_error_rate if event.value is None else event.value
         for port in self.ports_of(event):
             if port.netns is None:
                 to_host = self.fabric.port[port.peer].netns is not None
-                self.chip.set_bit_error_rate(port.ifindex, event.value, event.value if to_host else 0.0)
-        _set(self._erring, {port.name for port in self.ports_of(event)}, event.value > 0)
+                self.chip.set_bit_error_rate(port.ifindex, rate, rate if to_host else 0.0)
 
     def _send(self, messages: list[Message], event: Event, netlink: Netlink | None = None) -> None:
         try:

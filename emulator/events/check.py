@@ -56,8 +56,9 @@ def _check_when(event: Event, deadline_s: float, iterations: int, phases: set[st
 def _check_loss(event: Event, switch: str, frame_bytes: int) -> None:
     if switch != "bpf":
         raise BadInput("random loss needs --switch bpf; Open vSwitch loses nothing on request.")
-    if event.value * 8 * frame_bytes > MOST_LOSS:
-        raise BadInput(f"a bit error rate of {event.value:g} loses {event.value * 8 * frame_bytes:.0%} of "
+    rate = event.value or 0.0
+    if rate * 8 * frame_bytes > MOST_LOSS:
+        raise BadInput(f"a bit error rate of {rate:g} loses {rate * 8 * frame_bytes:.0%} of "
                        f"full packets; give at most {MOST_LOSS / 8 / frame_bytes:.2g}.")
 
 

@@ -16,7 +16,7 @@ from emulator.units import parse_time
 MOST_EVENTS, MOST_FLAPS = 200, 50
 EXAMPLES = {
     "link": "link A-B down|up", "switch": "switch S down|up", "degrade": "degrade A-B 10%",
-    "flap": "flap A-B period=200ms,count=5", "loss": "loss A-B 1e-6", "controller": "controller down|up",
+    "flap": "flap A-B period=200ms,count=5", "loss": "loss A-B 1e-6|end", "controller": "controller down|up",
     "drain": "drain A-B|S", "undrain": "undrain A-B|S"}
 ABOUT = ("AT KIND TARGET …: at a time after the start (3s) or at a step (iteration=2, phase=NAME, "
          "each also +TIME) " + "; ".join(EXAMPLES.values()))
@@ -45,7 +45,7 @@ class Event:
     """One thing to do. kind: link, switch, degrade, loss, controller, drain or undrain.
 
     up: it comes back, or is given back what it had. value: the share of its rate that a degraded link
-    keeps, or the bit error rate of a lossy one. text: as it was written.
+    keeps, or the bit error rate of a lossy one, None for that of --loss. text: as it was written.
     """
 
     when: When
@@ -53,7 +53,7 @@ class Event:
     target: str
     text: str
     up: bool = False
-    value: float = 0.0
+    value: float | None = 0.0
 
 
 def parse_events(texts: Iterable[str]) -> tuple[Event, ...]:
@@ -130,12 +130,15 @@ def _degrade(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
 
 def _loss(when: When, kind: str, rest: list[str], text: str) -> list[Event]:
     target, rate = _words(kind, rest, 2)
+    if rate == "end":
+        return [Event(when, kind, target, text, up=True, value=None)]
     try:
         value = float(rate)
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise BadInput(f'"{rate}" is not a bit error rate from 0 (none) to 1, such as 1e-6.')
+        raise BadInput(f'"{rate}" is neither a bit error rate from 0 (none) to 1, such as 1e-6, nor the word '
+                       "end.")
     return [Event(when, kind, target, text, up=value == 0, value=value)]
 
 

@@ -37,6 +37,13 @@ HOST_SETTINGS = {
     "ipv4/tcp_orphan_retries": "1",  # a socket that outlives its process ends, and so does its namespace
 }
 
+# TCP takes a packet for lost once another, sent later, has arrived and a quarter of the least round trip has
+# passed (RACK, RFC 8985; net/ipv4/tcp_recovery.c: tcp_rack_reo_wnd). On a real fabric that is many packet
+# times. Here the least round trip is that of an idle kernel, a hundredth of one packet time, and all that is
+# overtaken would be sent again. Without memory of the least round trip the quarter is of the present one, and
+# the kernel's other bound, an eighth of the smoothed round trip, decides.
+FOR_REORDERING = {"ipv4/tcp_min_rtt_wlen": "0"}
+
 
 @dataclass(frozen=True)
 class Fabric:
@@ -109,7 +116,7 @@ def build(spec: FabricSpec) -> Fabric:
     for host in graph.hosts:
         netns.create(host.name)
         with netns.entered(host.name):
-            _settings(spec.ecn)
+            _settings(spec)
     make_links(graph, spec.mtu, delayed=spec.delay_s > 0)
     shape_of = shapes(spec)
     ports = tuple(Port(name, node, number, ifindex, None if node in graph.switch else node,
@@ -131,7 +138,8 @@ def build(spec: FabricSpec) -> Fabric:
         with netns.entered(site.netns), Netlink() as netlink:
             offloads_off([port.name])
             queue = queue_messages(port.ifindex, shape_of[port.link]) if spec.plain_hosts else []
-            send(netlink, [*queue, *_host_messages(port.ifindex, site.ip, spec.quickack)], f"host {site.name}")
+            address = _host_messages(port.ifindex, site.ip, spec.quickack)
+            send(netlink, [*queue, *address], f"host {site.name}")
     return fabric
 
 
@@ -143,8 +151,11 @@ def _demand_fresh_namespace() -> None:
                 raise EmulatorError(f"A fabric is built in a fresh sandbox, but here {name} is up already.")
 
 
-def _settings(ecn: bool) -> None:
-    for name, value in {**HOST_SETTINGS, "ipv4/tcp_ecn": "1" if ecn else "2"}.items():
+def _settings(spec: FabricSpec) -> None:
+    wanted = {**HOST_SETTINGS, "ipv4/tcp_ecn": "1" if spec.ecn else "2"}
+    if spec.reorders:
+        wanted |= FOR_REORDERING
+    for name, value in wanted.items():
         path = Path("/proc/sys/net", name)
         if name.startswith("ipv6/") and not path.exists():
             continue  # this kernel has no IPv6, which is what we want

@@ -92,7 +92,8 @@ class Ovs:
 
     def set_bit_error_rate(self, rate: float) -> None:
         """Open vSwitch loses nothing on purpose."""
-        raise BadInput(f"Open vSwitch cannot lose packets to bit errors ({rate:g} was asked); use --switch bpf.")
+        raise BadInput(f"Open vSwitch cannot lose packets to bit errors ({rate:g} was asked); use --switch "
+                       "bpf.")
 
     def bit_errors(self) -> dict[str, int]:
         """None."""

@@ -30,5 +30,5 @@ def release_at(ports: Iterable[Port]) -> None:
         finally:
             loaded.close()
     except MachineLacks as reason:
-        raise MachineLacks("the kernel datapath of Open vSwitch needs a small BPF program, without which queues "
-                           f"stay shorter than on a real network: {reason}") from None
+        raise MachineLacks("the kernel datapath of Open vSwitch needs a small BPF program, without which "
+                           f"queues stay shorter than on a real network: {reason}") from None

@@ -8,7 +8,8 @@ from __future__ import annotations
 import socket
 import struct
 
-from emulator.netlink import CREATE, EXCLUSIVE, REPLACE, Message, Netlink, attribute, attributes, nest, text, u32
+from emulator.netlink import (CREATE, EXCLUSIVE, REPLACE, Message, Netlink, attribute, attributes, nest, text,
+                              u32)
 
 NEW_LINK, GET_LINK, NEW_ADDRESS, NEW_ROUTE, NEW_NEIGHBOUR = 16, 18, 20, 24, 28
 NEW_QDISC, GET_QDISC, NEW_CLASS, GET_CLASS = 36, 38, 40, 42
@@ -65,7 +66,8 @@ def address(ifindex: int, ip: str, prefix: int) -> Message:
                    CREATE | EXCLUSIVE)
 
 
-def route(ifindex: int, prefix: str, length: int, gateway: str, source: str, quickack: bool = False) -> Message:
+def route(ifindex: int, prefix: str, length: int, gateway: str, source: str,
+          quickack: bool = False) -> Message:
     """A route through a gateway that counts as a neighbour on the link whatever the addresses say.
 
     quickack: TCP acknowledges every segment at once (RTAX_QUICKACK).
@@ -77,10 +79,10 @@ def route(ifindex: int, prefix: str, length: int, gateway: str, source: str, qui
 
 def congestion_route(ifindex: int, prefix: str, length: int, gateway: str, source: str, algorithm: str,
                      quickack: bool = False) -> Message:
-    """The same in place of the one that is there, with a congestion control for its connections (RTAX_CC_ALGO)."""
+    """The same in place of the one that is there, with a congestion control (RTAX_CC_ALGO)."""
     body = _route_body(ifindex, prefix, length, gateway, source)
-    acknowledging = u32(_QUICKACK, 1) if quickack else b""
-    return Message(NEW_ROUTE, body + nest(_METRICS, acknowledging + text(_CC_ALGO, algorithm)), CREATE | REPLACE)
+    metrics = (u32(_QUICKACK, 1) if quickack else b"") + text(_CC_ALGO, algorithm)
+    return Message(NEW_ROUTE, body + nest(_METRICS, metrics), CREATE | REPLACE)
 
 
 def _route_body(ifindex: int, prefix: str, length: int, gateway: str, source: str) -> bytes:

@@ -16,6 +16,7 @@ class FabricSpec:
     `switch` is 'ovs' or 'bpf', `datapath` 'system' (kernel), 'netdev' (userspace) or 'bpf'. `ecn`: hosts
     ask for ECN on every connection (RFC 3168), not only where their congestion control needs it.
     `quickack`: hosts acknowledge every segment at once, for congestion controls that look at delays.
+    `reorders`: packets of a flow may overtake each other, and hosts wait longer until they call one lost.
     `delay_s`: one-way propagation delay of every link.
     `plain_hosts`: the queues of hosts are single ones, made with the links; else whoever makes those of the
     switches makes theirs too.
@@ -30,6 +31,7 @@ class FabricSpec:
     seed: int
     ecn: bool = False
     quickack: bool = False
+    reorders: bool = False
     delay_s: float = 0.0
     plain_hosts: bool = True
 

@@ -12,7 +12,7 @@ FIRST_OPENFLOW_PORT = 6700  # of the bpf switches, in the order of the graph, on
 
 
 def openflow_target(spec: FabricSpec, switch: str) -> str:
-    """What `ovs-ofctl` takes to reach a switch from within the sandbox: a bridge, or an address of its own."""
+    """What `ovs-ofctl` takes to reach a switch from within the sandbox: a bridge or an address."""
     if spec.switch == "ovs":
         return switch
     index = [each.name for each in spec.graph.switches].index(switch)

@@ -41,7 +41,7 @@ def verify_links(fabric: Fabric) -> list[str]:
 
 
 def shaped_rates_bps(fabric: Fabric) -> dict[str, float | None]:
-    """Interface -> rate of its HTB class in bits per second as the kernel has it, None where there is none."""
+    """Interface -> rate of its HTB class in b/s as the kernel has it, None where there is none."""
     rates: dict[str, float | None] = {}
     for port in fabric.ports:
         with netns.entered(port.netns) if port.netns else nullcontext(), Netlink() as netlink:

@@ -89,8 +89,8 @@ def _delayed_batch(netlink: Netlink, graph: Graph, start: int, mtu: int, home: i
             if host:
                 fds.append(netns.open_fd(host.name))
             inner.append(f"w{number}")
-            messages.append(rtnl.veth(inner[-1], number, port, index, mtu, rtnl.mac_bytes(host.mac) if host else None,
-                                      fds[-1] if host else home))
+            mac, place = (rtnl.mac_bytes(host.mac), fds[-1]) if host else (None, home)
+            messages.append(rtnl.veth(inner[-1], number, port, index, mtu, mac, place))
             states.append(rtnl.link_state(number, up=True))
         send(netlink, messages, "the links")
         offloads_off(inner)

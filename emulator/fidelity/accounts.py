@@ -61,7 +61,8 @@ def _on_links(run: Observations) -> Iterator[tuple[int, str]]:
     links = run.between.links
     for port in run.ports:
         sent, received = links[port.name].tx_packets, links[port.peer].rx_packets
-        under_way = run.delay and received < sent and not run.planned.interrupted.isdisjoint((port.name, port.peer))
+        failed = not run.planned.interrupted.isdisjoint((port.name, port.peer))
+        under_way = run.delay and received < sent and failed
         if sent != received and not under_way:  # what a link held when it failed is gone with it
             yield abs(sent - received), f"{port.name} sent {sent} packets and {port.peer} received {received}"
         if port.name in run.planned.interrupted:
@@ -83,7 +84,8 @@ def _in_switches(run: Observations) -> Iterator[tuple[int, str]]:
         lost = run.planned.lost_at[port.name] if port.name in run.planned.lost_at else link.tx_dropped
         left[port.node] = (left.get(port.node, 0) + link.tx_packets + lost
                            + queue.dropped_packets + queue.queued_packets)
-    unknown = {port.node for port in run.ports if port.name in run.planned.interrupted and not run.planned.counted}
+    uncounted = () if run.planned.counted else run.planned.interrupted
+    unknown = {port.node for port in run.ports if port.name in uncounted}
     for switch, packets in entered.items():
         if switch in unknown:
             continue  # its queues lost packets with a link, and nobody counted them one by one
@@ -269,5 +271,6 @@ def congestion_control(run: Observations) -> Check:
     count = run.impossible_windows
     why = "no congestion window grew as none can"
     if count:
-        why = f"{count} congestion windows grew as none can: the kernel skipped calls of the BPF program; run again"
+        why = (f"{count} congestion windows grew as none can: the kernel skipped calls of the BPF program; "
+               "run again")
     return Check("congestion-control", count, 0, not count, why)

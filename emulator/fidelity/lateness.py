@@ -38,7 +38,8 @@ def delay(run: Observations) -> Check:
         return Check("delay", record.late_p99_s, limit, False, f"{why}: the rest may have been late; run again")
     if record.clock_steps:
         return Check("delay", record.late_p99_s, limit, False,
-                     f"{why}; somebody set the machine's clock {record.clock_steps} times meanwhile: run again")
+                     f"{why}; somebody set the machine's clock {record.clock_steps} times meanwhile: run "
+                     "again")
     ok = record.late_p99_s <= limit
     if not ok:
         lower = run.host_rate_bps * limit / record.late_p99_s * MARGIN

@@ -15,10 +15,10 @@ def lossless(run: Observations) -> Check:
         return Check("lossless", 0, 0, True, "not exercised: no class is lossless")
     pauses = sum(each.pauses for each in run.pauses.ports)
     longest_s = max((each.longest_s for each in run.pauses.ports), default=0.0)
-    why = (f"{pauses} pauses of {len(run.paused)} ports, the longest {show_time(longest_s)}; queues were looked "
-           f"at every {show_time(run.pauses.period_s)}, {show_time(run.pauses.late_p99_s)} late at p99 and "
-           f"{show_time(run.pauses.late_max_s)} at worst")
+    why = (f"{pauses} pauses of {len(run.paused)} ports, the longest {show_time(longest_s)}; queues were "
+           f"looked at every {show_time(run.pauses.period_s)}, {show_time(run.pauses.late_p99_s)} late at "
+           f"p99 and {show_time(run.pauses.late_max_s)} at worst")
     if run.lossless_drops:
-        why = (f"{run.lossless_drops} packets of lossless classes were dropped; {why}: lower --rate, or raise "
-               "--buffer")
+        why = (f"{run.lossless_drops} packets of lossless classes were dropped; {why}: lower --rate, or "
+               "raise --buffer")
     return Check("lossless", run.lossless_drops, 0, not run.lossless_drops, why)

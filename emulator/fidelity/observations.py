@@ -70,8 +70,8 @@ class Observations:
         interfaces that only groups send to.
     datapath_losses: what (such as 'lookups lost of ovs-netdev') -> packets lost where no queue is.
     switch_drops: switch -> packets that it was told to drop (random loss, default drop) and counted.
-    kept_frames: switch -> frames that only wake a queue (asic/gate.py) which it kept, less those that it sent.
-    paths: round trips of long flows; empty where none was measured.
+    kept_frames: switch -> frames that only wake a queue (asic/gate.py) which it kept, less those that it
+    sent. paths: round trips of long flows; empty where none was measured.
     program_cpu_s: what the processes of a real program took of this machine's cores, start-up included; None
         where a workload was replayed.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.

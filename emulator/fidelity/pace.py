@@ -147,8 +147,8 @@ def idle(run: Observations) -> Check:
     if run.program_cpu_s is not None:
         why += f" (the program runs on these cores too: it took {run.program_cpu_s:.1f} s of them in all)"
     if least < IDLE_LIMIT and run.program_cpu_s is not None:
-        why += (": let it compute less, sleep where it polls, or mark its steps (FABRIC_MARKS) so that its start "
-                "does not count")
+        why += (": let it compute less, sleep where it polls, or mark its steps (FABRIC_MARKS) so that its "
+                "start does not count")
     elif least < IDLE_LIMIT:
         lower = run.host_rate_bps * (1 - IDLE_LIMIT) / (1 - least) * MARGIN
         why += (f", {IDLE_LIMIT - least:.0%} too little: lower --rate to about {as_option(lower)}, use fewer "

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from emulator.fabric.spec import HostSite
+from emulator.programs.placeholders import fill
 from emulator.programs.spec import Program
 
 _OURS = ("EMULATOR_PAYLOAD_FD", "EMULATOR_SANDBOX_FD", "PYTHONSAFEPATH")
@@ -58,15 +59,11 @@ def of_rank(program: Program, sites: Sequence[HostSite], rank: int) -> dict[str,
 
 
 def filled(program: Program, sites: Sequence[HostSite], rank: int) -> list[str]:
-    """The command of one rank, its placeholders filled in; braces of other meaning stay as they are."""
+    """The command of one rank, its placeholders filled in (`placeholders.py`)."""
     peer = sites[(rank + 1) % len(sites)]
     values = {"rank": str(rank), "world": str(len(sites)), "host": sites[rank].name,
               "address": sites[rank].ip,
               "peer": peer.ip, "master": sites[0].ip, "port": str(program.port),
               "hosts": ",".join(site.ip for site in sites), "interface": sites[rank].interface}
-    command = []
-    for word in program.command:
-        for key, value in values.items():
-            word = word.replace("{" + key + "}", value)
-        command.append(word)
+    command = [fill(word, values) for word in program.command]
     return command if program.kind != "torchrun" else [program.python, "-u", *command]

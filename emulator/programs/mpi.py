@@ -19,6 +19,7 @@ from pathlib import Path
 from emulator.errors import MachineLacks
 from emulator.fabric.build import NETWORK, PREFIX
 from emulator.fabric.spec import HostSite
+from emulator.programs.placeholders import fill
 from emulator.programs.processes import Child
 from emulator.programs.spec import Program
 
@@ -76,10 +77,11 @@ def command(program: Program, sites: Sequence[HostSite], agent: Path, ranks: Pat
         "btl_tcp_if_include": fabric, "oob_tcp_if_include": fabric, "btl_tcp_links": str(program.connections),
         "mpi_yield_when_idle": "1", "rmaps_base_oversubscribe": "1"}
     listed = [word for key, value in parameters.items() for word in ("--mca", key, value)]
+    own = [fill(word, {}) for word in program.command]
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return ["mpirun", *root, "-np", str(len(sites)), "--host", ",".join(f"{site.name}:1" for site in sites),
             "--map-by", "node", "--bind-to", "none", *listed,
-            "sh", "-c", _WRAPPER, "rank", str(ranks), str(preload or ""), *program.command]
+            "sh", "-c", _WRAPPER, "rank", str(ranks), str(preload or ""), *own]
 
 
 class AgentServer:

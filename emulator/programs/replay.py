@@ -15,7 +15,7 @@ from emulator.programs.processes import Processes, user
 from emulator.programs.records import ProgramResult
 from emulator.programs.supervise import Supervisor
 from emulator.replay import Replay
-from emulator.sandbox import ROOT
+from emulator.sandbox.enter import ROOT
 from emulator.units import show_size
 from traffic.records import ConnectionKey, EngineResult
 
@@ -100,7 +100,8 @@ class ProgramSource:
         if not others:
             return tuple(self._supervisor.notes)
         listed = ", ".join(f"{count} with {name}" for name, count in others.items())
-        chosen = f"The program chose another congestion control than {asked} for some of its sockets: {listed}."
+        chosen = (f"The program chose another congestion control than {asked} for some of its sockets: "
+                  f"{listed}.")
         return (*self._supervisor.notes, chosen)
 
     def close(self) -> None:

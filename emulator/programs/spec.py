@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import BadInput, nearest
-from emulator.sandbox_mounts import EMPTY
+from emulator.programs.placeholders import NAMES, check_placeholders
+from emulator.sandbox.mounts import EMPTY
 from emulator.specs import parse_spec, take, whole
 from topologies.graph import Host
 from traffic.patterns import flows
@@ -40,8 +41,8 @@ _PORT = ("port", "MASTER_PORT", str(MASTER_PORT))
 _CONNECTIONS = ("connections", "of gloo between two ranks: how often GLOO_SOCKET_IFNAME names the "
                 "interface", "1")
 _ALL = (
-    Kind("each", "the command on every rank's host; {rank} {world} {host} {address} {peer} {master} {port} "
-                 "{hosts} in its words are filled in", (*_PLACED, _CONNECTIONS, _PORT)),
+    Kind("each", f"the command on every rank's host; {' '.join(f'{{{name}}}' for name in NAMES)} in its "
+                 "words are filled in", (*_PLACED, _CONNECTIONS, _PORT)),
     Kind("torchrun", "a Python script with torchrun's environment",
          (*_PLACED, _CONNECTIONS, _PORT, ("python", "the interpreter", "the emulator's own"))),
     Kind("mpi", "an MPI program under Open MPI's mpirun",
@@ -112,6 +113,7 @@ def resolve_program(listed: Sequence[str], hosts: Sequence[Host], seed: int) -> 
                        f"--run {spec.name} ./program.")
     if any("\0" in word for word in command):
         raise BadInput("--run: a word of the command holds a zero byte.")
+    check_placeholders(spec.name, command, filled=spec.name != "mpi")
     parsers: Mapping[str, Callable[[str], object]] = {
         "ranks": whole(1, 100_000), "placement": str, "connections": whole(1, MOST_CONNECTIONS),
         "port": whole(1, 65535), "python": str}
@@ -138,6 +140,8 @@ def stand_in(program: Program) -> Workload:
 def _executable(name: str, what: str) -> str:
     """`name`, if there is such a program."""
     if "{" not in name and shutil.which(name) is None:
+        if os.path.isdir(name):
+            raise BadInput(f'{what}: "{name}" is a directory; name a program in it.')
         if os.path.isfile(name):
             raise BadInput(f'{what}: "{name}" is not executable; chmod +x it, or name its interpreter first.')
         where = f"it is not in PATH={os.environ.get('PATH', '')}" if os.sep not in name else "no such file"

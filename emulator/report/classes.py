@@ -20,7 +20,8 @@ def classes(summary: Summary) -> Table | None:
     where = f" (queues at {block['port']}" if block["port"] else ""
     if block["contended_s"]:
         where += f"; shares of what it sent in the {block['contended_s']:.1f} s in which all of them sent"
-    what = "Classes of service" if block["table"] else "Kinds of traffic, without classes of service all in one queue"
+    one_queue = "Kinds of traffic, without classes of service all in one queue"
+    what = "Classes of service" if block["table"] else one_queue
     made = table(f"{what}{where}{')' if where else ''}", "class", "DSCP", "weight", "rate", "share",
                  "fair", "queue p99", "delay p99", "drops", "marked", "FCT p50", "FCT p99")
     _narrow(made)
@@ -37,8 +38,8 @@ def pauses(summary: Summary) -> list[str]:
     """A line for each lossless class."""
     rows = (summary.get("classes") or {}).get("by_class", ())
     return [f"Lossless {row['name']}: {row['pauses']} pauses, {seconds(row['paused_s'])} over all ports, the "
-            f"longest {seconds(row['longest_pause_s'])}; {row['dropped_packets']} packets dropped" for row in rows
-            if row["lossless"] and row["pauses"] is not None]
+            f"longest {seconds(row['longest_pause_s'])}; {row['dropped_packets']} packets dropped"
+            for row in rows if row["lossless"] and row["pauses"] is not None]
 
 
 def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
@@ -57,7 +58,7 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
             if row["name"] == name:
                 made.add_row(name, label, _service(row), _rate(row), percent(row["share"]),
                              percent(row["fair_share"]), _size(row["queue_p99_bytes"]),
-                             seconds(row["delay_p99_s"]), seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]))
+                             *(seconds(row[key]) for key in ("delay_p99_s", "fct_p50_s", "fct_p99_s")))
     return made
 
 

@@ -41,9 +41,10 @@ def background(summary: Summary) -> list[Any]:
         made.add_row(size, str(row["flows"]), show_size(row["bytes"]), seconds(row["fct_mean_s"]),
                      seconds(row["fct_p50_s"]), seconds(row["fct_p99_s"]), number(row["slowdown_p50"]),
                      number(row["slowdown_p99"]))
-    return [made, f"Background: {back['begun']} flows began, {back['unfinished']} were under way when the jobs "
-                  f"ended. Offered {percent(back['offered_load'])} of the links of its {back['hosts']} hosts "
-                  f"(asked for {percent(back['load'], 0)}), carried to the end {percent(back['carried_load'])}."]
+    return [made, f"Background: {back['begun']} flows began, {back['unfinished']} were under way when the "
+                  f"jobs ended. Offered {percent(back['offered_load'])} of the links of its {back['hosts']} "
+                  f"hosts (asked for {percent(back['load'], 0)}), carried to the end "
+                  f"{percent(back['carried_load'])}."]
 
 
 def compared(rows: Sequence[tuple[str, Summary]]) -> Table | None:

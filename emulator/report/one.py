@@ -27,9 +27,10 @@ MOST_FLOWS = 32
 def headline(summary: Summary) -> str:
     """One line that says what ran."""
     e, s = summary["experiment"], summary["setup"]
-    return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host link "
-            f"{show_rate(e['rate_bps'])}{_link(e)} · MTU {e['mtu']} · buffer {show_size(e['buffer_bytes'])} · "
-            f"{e['switch']} switch · {e['routing']} · {e['cc']} · seed {e['seed']}")
+    return (f"{e['topology']} · {s['hosts']} hosts, {s['switches']} switches, {s['links']} links · host "
+            f"link {show_rate(e['rate_bps'])}{_link(e)} · MTU {e['mtu']} · buffer "
+            f"{show_size(e['buffer_bytes'])} · {e['switch']} switch · {e['routing']} · {e['cc']} · "
+            f"seed {e['seed']}")
 
 
 def _link(experiment: Mapping[str, Any]) -> str:
@@ -90,17 +91,18 @@ def _spread(summary: Summary) -> str:
     if links["uplink_jain"] is None:
         return ""
     flows = " ".join(f"{name}:{count}" for name, count in links["connections_by_top_switch"].items())
-    return (f"Uplinks: Jain index {links['uplink_jain']:.3f}, busiest {links['uplink_max_over_mean']:.2f} times the "
-            f"mean. Connections over the top switches: {flows or 'each over many paths'}")
+    return (f"Uplinks: Jain index {links['uplink_jain']:.3f}, busiest {links['uplink_max_over_mean']:.2f} "
+            f"times the mean. Connections over the top switches: {flows or 'each over many paths'}")
 
 
 def _queues(summary: Summary, count: int = 6) -> Table:
-    made = table("Fullest queues (time-weighted)", "port", "p50", "p95", "p99", "max", "of limit", "delay p99",
-                 "drops")
+    made = table("Fullest queues (time-weighted)", "port", "p50", "p95", "p99", "max", "of limit",
+                 "delay p99", "drops")
     ports = sorted(summary["queues"]["by_port"], key=lambda q: (-q["max_bytes"], -q["p99_bytes"]))
     for q in ports[:count]:
-        made.add_row(q["port"], show_size(q["p50_bytes"]), show_size(q["p95_bytes"]), show_size(q["p99_bytes"]),
-                     show_size(q["max_bytes"]), percent(q["max_bytes"] / q["limit_bytes"], 0),
+        made.add_row(q["port"],
+                     *(show_size(q[key]) for key in ("p50_bytes", "p95_bytes", "p99_bytes", "max_bytes")),
+                     percent(q["max_bytes"] / q["limit_bytes"], 0),
                      show_time(q["delay_p99_s"]), str(q["dropped_packets"]))
     return made
 

@@ -15,5 +15,6 @@ def scheduling(summary: Mapping[str, Any]) -> list[str]:
     first = min((move["time_s"] for move in r["moves"] if move["what"] == "placed"), default=None)
     after = "" if first is None else f", the first {show_time(max(0.0, first))} after the start"
     return [f"Global scheduling ({r['scheduler']}, every {show_time(r['period_s'])}): up to "
-            f"{r['elephants_most']} elephants; {r['placed']} pairs given a path{after}; {r['moved']} moved to another "
-            f"({r['moves_per_s']:.2g} a second), {r['moved_back']} of them back; {r['released']} released."]
+            f"{r['elephants_most']} elephants; {r['placed']} pairs given a path{after}; {r['moved']} moved "
+            f"to another ({r['moves_per_s']:.2g} a second), {r['moved_back']} of them back; {r['released']} "
+            "released."]

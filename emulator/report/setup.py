@@ -9,9 +9,10 @@ from emulator.units import show_size, show_time
 
 def line(up_s: float, ready_s: float, processes: int, largest: int, kernel: int) -> str:
     """Times and memory of a fabric that stands; bytes as in emulator.memory."""
-    return (f"Fabric: stood after {show_time(up_s)}, every path proven after {show_time(ready_s)}; memory "
-            f"{show_size(processes)} in processes (largest {show_size(largest)}), {show_size(max(kernel, 0))} in the "
-            f"kernel")
+    held = (f"{show_size(processes)} in processes (largest {show_size(largest)}), "
+            f"{show_size(max(kernel, 0))} in the kernel")
+    return (f"Fabric: stood after {show_time(up_s)}, every path proven after {show_time(ready_s)}; "
+            f"memory {held}")
 
 
 def lines(summary: Mapping[str, Any]) -> list[str]:

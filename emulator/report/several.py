@@ -12,12 +12,14 @@ from emulator.report.tables import percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
+FIGURES = (("completion_s", show_time), ("efficiency", percent), ("host_links_share", percent))
+"""Whose spread over seeds is shown, and how."""
 
 
 def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
     """One line a run, for matrix and repeat."""
-    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput", "of host links",
-                 "queue p99", "drops", "verdict")
+    made = table("All runs", "run", "completion", "of ideal", "FCT p50", "FCT p99", "goodput",
+                 "of host links", "queue p99", "drops", "verdict")
     for label, (_, s) in zip(short_labels([label for label, _ in rows]), rows):
         w, f, q = s["workload"], s["flows"], s["queues"]
         if not q:
@@ -25,8 +27,9 @@ def comparison(rows: Sequence[tuple[str, Summary]]) -> Table:
             continue
         goodput = "-" if w["goodput_bps"] is None else show_rate(w["goodput_bps"])
         made.add_row(label, seconds(w["completion_s"]), percent(w["efficiency"]), seconds(f["fct_p50_s"]),
-                     seconds(f["fct_p99_s"]), goodput, percent(w["host_links_share"]), show_size(q["p99_bytes"] or 0),
-                     str(s["loss"]["dropped_packets"]), s["fidelity"]["verdict"])
+                     seconds(f["fct_p99_s"]), goodput, percent(w["host_links_share"]),
+                     show_size(q["p99_bytes"] or 0), str(s["loss"]["dropped_packets"]),
+                     s["fidelity"]["verdict"])
     return made
 
 
@@ -40,7 +43,7 @@ def spread(rows: Sequence[tuple[str, Summary]]) -> Table | None:
         alike.setdefault(rest, []).append(summary)
     made = table("Over the seeds", "runs", "figure", "mean", "sd", "least", "most")
     for label, summaries in alike.items():
-        for key, show_value in (("completion_s", show_time), ("efficiency", percent), ("host_links_share", percent)):
+        for key, show_value in FIGURES:
             values = [s["workload"][key] for s in summaries if s["workload"][key] is not None]
             if len(values) > 1:
                 figures = (mean(values), stdev(values), min(values), max(values))

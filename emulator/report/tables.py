@@ -1,6 +1,7 @@
 """How our tables and figures look, and their way to the terminal."""
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from emulator.report.fit import FittedTable
 from emulator.units import show_time
+
+LEAST_COLUMNS = 60
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
@@ -19,8 +23,8 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 def table(title: str, *columns: str) -> Table:
     """A table as all of ours look: first column left, the rest right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
-                 min_width=len(title))
+    made = FittedTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
+                       pad_edge=False, min_width=len(title))
     for number, column in enumerate(columns):
         made.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     return made
@@ -46,11 +50,21 @@ def number(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller, where rich would end the program."""
+        raise  # noqa: PLE0704, called where the BrokenPipeError is handled
+
+
 def show(renderable: Any, stream: Any = None) -> None:
-    """Print to the terminal; a pipe or a narrow window gets at least 100 columns, so no cell is cut."""
+    """Print to a terminal in its own width (60 columns at least); to a pipe or file in that of COLUMNS, else
+    in 120.
+    """
     # without markup and emoji: a file called [x] or :100: is printed as it is called
     plain = {"file": stream, "highlight": False, "markup": False, "emoji": False}
-    console = Console(**plain)
-    if console.width < 100 or not console.is_terminal:
-        console = Console(**plain, width=max(console.width, 120))
+    console = _Console(**plain)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = _Console(**plain, width=max(console.width, 120))
+    elif console.width < LEAST_COLUMNS:
+        console = _Console(**plain, width=LEAST_COLUMNS)
     console.print(renderable)

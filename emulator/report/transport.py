@@ -14,12 +14,12 @@ def lines(summary: Mapping[str, Any]) -> list[str]:
     told = []
     t, delay = summary["transport"], summary["delay"]
     if t:
-        told.append(f"Transport: {t['reordered_connections']} of {t['connections']} connections saw reordering "
-                    f"({t['reordering_events']} times); {t['spurious_retransmissions']} of "
+        told.append(f"Transport: {t['reordered_connections']} of {t['connections']} connections saw "
+                    f"reordering ({t['reordering_events']} times); {t['spurious_retransmissions']} of "
                     f"{t['retransmitted_segments']} segments sent again had arrived before "
                     f"({percent(t['spurious_share'])} needless)")
     if delay and delay["late_p99_s"] is not None:
-        told.append(f"Delay of a link: {show_time(delay['delay_s'])}, kept within {show_time(delay['late_p50_s'])} "
-                    f"(median), {show_time(delay['late_p99_s'])} (p99), {show_time(delay['late_max_s'])} (most) by "
-                    f"{WAYS[delay['way']]}")
+        median, p99, most = (show_time(delay[f"late_{which}_s"]) for which in ("p50", "p99", "max"))
+        told.append(f"Delay of a link: {show_time(delay['delay_s'])}, kept within {median} (median), {p99} "
+                    f"(p99), {most} (most) by {WAYS[delay['way']]}")
     return told

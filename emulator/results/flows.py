@@ -87,8 +87,8 @@ def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[F
             message.iteration, message.iteration >= warmup, hosts[key.src], hosts[key.dst],
             key.src - first, key.dst - first, key.channel, connection[key].src_port, connection[key].dst_port,
             message.phase, message.step, message.size_bytes,
-            message.start_s - outcome.started_s, fct, alone, fct / alone if alone else None, message.retransmits,
-            " ".join(path), message.traffic_class, job))
+            message.start_s - outcome.started_s, fct, alone, fct / alone if alone else None,
+            message.retransmits, " ".join(path), message.traffic_class, job))
     return listed
 
 
@@ -107,8 +107,9 @@ def statistics(listed: Sequence[Flow]) -> dict[str, Any]:
                                              "slowdown_p50", "slowdown_p99"))}
     fct = numpy.array([flow.fct_s for flow in measured])
     slowdown = numpy.array([flow.slowdown for flow in measured])
-    return {"count": len(measured), "fct_mean_s": float(fct.mean()), "fct_p50_s": float(numpy.percentile(fct, 50)),
-            "fct_p99_s": float(numpy.percentile(fct, 99)), "fct_max_s": float(fct.max()),
+    return {"count": len(measured), "fct_mean_s": float(fct.mean()),
+            "fct_p50_s": float(numpy.percentile(fct, 50)), "fct_p99_s": float(numpy.percentile(fct, 99)),
+            "fct_max_s": float(fct.max()),
             "slowdown_p50": float(numpy.percentile(slowdown, 50)),
             "slowdown_p99": float(numpy.percentile(slowdown, 99))}
 

@@ -1,12 +1,12 @@
 """Bytes over each link against what the schedule says must cross it, headers and acknowledgements included.
 
 Expected = frames of every planned message (its data, and 66 bytes of headers for each frame) on the links
-of its connection's path, and on those of the way back an acknowledgement for two segments and for what ends
-a message. Where packets of a flow take several paths, an even split over all shortest ones. Told apart:
+of its connection's path, and on those of the way back its acknowledgements (`traffic/acks.py`). Where packets of a flow take several paths, an even split over all shortest ones. Told apart:
 segments that were sent again. Of the background what it sent counts as planned.
 """
 from __future__ import annotations
 
+import platform
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ import numpy
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from topologies.graph import Link, interface
+from traffic.acks import Acks, growing_bytes, kernel_version
 from traffic.load import even_split
 from traffic.paths import Paths
 from traffic.records import ConnectionKey, EngineResult
@@ -24,7 +25,8 @@ from traffic.schedule import Kind
 from traffic.wire import ACK_BYTES, ACK_EVERY, Wire
 
 LINK_BYTES_COLUMNS = ("source", "destination", "tier", "payload_bytes", "expected_data_bytes",
-                      "expected_ack_bytes", "resent_bytes", "counted_bytes", "ratio", "expected_packets", "counted_packets")
+                      "expected_ack_bytes", "resent_bytes", "counted_bytes", "ratio",
+                      "expected_packets", "counted_packets")
 AGAINST = ("expected_bytes", "resent_bytes", "counted_over_expected")
 """What `by_tier` gives of each tier."""
 
@@ -65,18 +67,18 @@ class LinkBytes:
 class _Sent:
     """What a connection sends in the whole run, and how many acknowledgements that takes."""
 
+    acks: Acks
     payload_bytes: float = 0.0
     data_bytes: float = 0.0
     frames: int = 0
-    acks: int = 0
 
-    def add(self, wire: Wire, size_bytes: int, times: int, ack_every: int) -> None:
-        """A message, so many times: what ends it is acknowledged by itself."""
+    def add(self, wire: Wire, size_bytes: int, times: int) -> None:
+        """A message, so many times."""
         frames = -(-size_bytes // wire.payload_bytes)
         self.payload_bytes += size_bytes * times
         self.data_bytes += wire.frames_bytes(size_bytes) * times
         self.frames += frames * times
-        self.acks += -(-frames // ack_every) * times
+        self.acks.add(frames, times)
 
 
 def link_bytes(plan: Plan, outcome: Outcome) -> list[LinkBytes]:
@@ -90,7 +92,7 @@ def link_bytes(plan: Plan, outcome: Outcome) -> list[LinkBytes]:
     payload = _over(plan, outcome.paths, {key: s.payload_bytes for key, s in sent.items()})
     data = _over(plan, outcome.paths, {key: s.data_bytes for key, s in sent.items()})
     again = _over(plan, outcome.paths, resent)
-    acks = _over(plan, outcome.return_paths, {key: s.acks for key, s in sent.items()}, back=True)
+    acks = _over(plan, outcome.return_paths, {key: s.acks.count for key, s in sent.items()}, back=True)
     frames = _over(plan, outcome.paths, {key: s.frames for key, s in sent.items()})
     listed = []
     for link in plan.graph.links:
@@ -116,19 +118,17 @@ def by_tier(listed: Iterable[LinkBytes]) -> dict[str, dict[str, float | None]]:
 
 def _planned(plan: Plan) -> defaultdict[ConnectionKey, _Sent]:
     """By the schedules of the jobs that run, all iterations."""
-    sent: defaultdict[ConnectionKey, _Sent] = defaultdict(_Sent)
+    growing = growing_bytes(plan.wire.payload_bytes, kernel_version(platform.release())) / plan.wire.payload_bytes
+    every = 1 if plan.fabric.quickack else ACK_EVERY
+    sent: defaultdict[ConnectionKey, _Sent] = defaultdict(lambda: _Sent(Acks(growing, every)))
     for _, job in plan.running:
         for rank, ops in enumerate(job.workload.schedule.ranks):
             for op in ops:
                 if op.kind is Kind.SEND:
                     of = sent[ConnectionKey(job.first_rank + rank, job.first_rank + op.peer, op.channel,
                                             op.traffic_class)]
-                    of.add(plan.wire, op.size_bytes, job.rounds, _ack_every(plan))
+                    of.add(plan.wire, op.size_bytes, job.rounds)
     return sent
-
-
-def _ack_every(plan: Plan) -> int:
-    return 1 if plan.fabric.quickack else ACK_EVERY
 
 
 def _add_background(plan: Plan, engine: EngineResult, sent: dict[ConnectionKey, _Sent]) -> None:
@@ -136,12 +136,12 @@ def _add_background(plan: Plan, engine: EngineResult, sent: dict[ConnectionKey, 
     first = len(plan.workload.placement)
     for message in engine.background:
         key = ConnectionKey(message.src, message.dst, message.channel, message.traffic_class)
-        sent[key].add(plan.wire, message.size_bytes, 1, _ack_every(plan))
+        sent[key].add(plan.wire, message.size_bytes, 1)
     for connection in engine.connections:
         key, info = connection.key, connection.info
         segments = info.data_segs_out - info.total_retrans - sent[key].frames if key.src >= first else 0
         if segments > 0:
-            sent[key].add(plan.wire, segments * plan.wire.payload_bytes, 1, _ack_every(plan))
+            sent[key].add(plan.wire, segments * plan.wire.payload_bytes, 1)
 
 
 def _over(plan: Plan, ways: Mapping[ConnectionKey, tuple[str, ...]], amounts: Mapping[ConnectionKey, float],

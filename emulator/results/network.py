@@ -1,4 +1,4 @@
-"""What links, queues and transport did: the blocks links, queues, loss, transport and delay of the summary."""
+"""What links, queues and transport did: these blocks of the summary, and loss and delay."""
 from __future__ import annotations
 
 from dataclasses import asdict

@@ -27,9 +27,11 @@ def summarise(plan: Plan, outcome: Outcome, verdict: Verdict, listed: Sequence[F
     beside = background_flows(plan, outcome)
     return {
         "schema": SCHEMA, "version": __version__, "experiment": _experiment(plan),
-        "environment": dict(outcome.environment), "notes": _notes(plan, outcome), "setup": _setup(plan, outcome),
+        "environment": dict(outcome.environment), "notes": _notes(plan, outcome),
+        "setup": _setup(plan, outcome),
         "workload": workload(plan, outcome), "jobs": jobs(plan, outcome), "program": program(plan, outcome),
-        "flows": statistics(listed), "background": background(plan, outcome, beside), **measured(plan, outcome),
+        "flows": statistics(listed), "background": background(plan, outcome, beside),
+        **measured(plan, outcome),
         "routing": scheduled(outcome), "classes": classes(plan, outcome, [*listed, *beside]),
         "events": events(outcome), "projected": projected(plan, outcome),
         "fidelity": {"verdict": verdict.verdict, "checks": [asdict(check) for check in verdict.checks]},
@@ -46,9 +48,15 @@ def _sampling(outcome: Outcome) -> dict[str, Any] | None:
                   "ended_early": r.ended_early}
 
 
+REORDERS = ("packets of one flow overtake each other under this routing, so the hosts have "
+            "tcp_min_rtt_wlen=0: TCP takes a packet for lost an eighth of a round trip after it was "
+            "overtaken (docs/routing.md)")
+
+
 def _notes(plan: Plan, outcome: Outcome) -> list[str]:
     """What a reader should know besides the numbers: of the input, and of the run."""
-    return [*plan.workload.notes, *([outcome.switch_failure] if outcome.switch_failure else []),
+    return [*plan.workload.notes, *([REORDERS] if plan.fabric.reorders else []),
+            *([outcome.switch_failure] if outcome.switch_failure else []),
             *(outcome.program.notes if outcome.program else ())]
 
 
@@ -69,7 +77,10 @@ def _experiment(plan: Plan) -> dict[str, Any]:
 def _setup(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     times = outcome.setup
     used = times.memory if times else None
-    return {"up_s": times and times.up_s, "ready_s": times and times.ready_s, "down_s": times and times.down_s,
-            "memory_processes_bytes": used and used.processes, "memory_largest_process_bytes": used and used.largest,
+    return {"up_s": times and times.up_s, "ready_s": times and times.ready_s,
+            "down_s": times and times.down_s,
+            "memory_processes_bytes": used and used.processes,
+            "memory_largest_process_bytes": used and used.largest,
             "memory_kernel_bytes": used and used.kernel,
-            "hosts": len(plan.graph.hosts), "switches": len(plan.graph.switches), "links": len(plan.graph.links)}
+            "hosts": len(plan.graph.hosts), "switches": len(plan.graph.switches),
+            "links": len(plan.graph.links)}

@@ -12,7 +12,8 @@ def transport(outcome: Outcome) -> dict[str, Any] | None:
     reordering_events: times that a sender found an acknowledgement overtaken (tcpi_reord_seen);
     reordered_connections: connections with any. spurious_retransmissions: segments that the receiver had
     got before (tcpi_dsack_dups, RFC 2883); their share is of all segments sent again. rtt_min_s: the least
-    round trip of any connection.
+    round trip of any connection; of a real program under a routing that reorders, the last
+    (`FOR_REORDERING`).
     """
     if outcome.engine is None or not outcome.engine.connections:
         return None
@@ -22,5 +23,6 @@ def transport(outcome: Outcome) -> dict[str, Any] | None:
     return {"connections": len(infos), "segments_sent": sum(info.data_segs_out for info in infos),
             "reordering_events": sum(info.reord_seen for info in infos),
             "reordered_connections": sum(info.reord_seen > 0 for info in infos),
-            "rtt_min_s": min(info.min_rtt_s for info in infos), "retransmitted_segments": again, "spurious_retransmissions": spurious,
+            "rtt_min_s": min(info.min_rtt_s for info in infos),
+            "retransmitted_segments": again, "spurious_retransmissions": spurious,
             "spurious_share": spurious / again if again else 0.0}

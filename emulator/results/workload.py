@@ -46,7 +46,8 @@ def workload(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "bytes_sent": engine.bytes_expected if plan.program and engine else
         sum(job.workload.schedule.bytes_sent * job.rounds for _, job in plan.running),
         "bytes_received": engine.bytes_received if engine else 0,
-        "verified": bool(engine and engine.verified), "checksum_errors": engine.checksum_errors if engine else 0,
+        "verified": bool(engine and engine.verified),
+        "checksum_errors": engine.checksum_errors if engine else 0,
         "wrong_values": engine.wrong_values if engine else 0,
         "stuck": list(engine.stuck) if engine else []}
 
@@ -81,7 +82,8 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     if not measured or len(engine.received) < 2 or plan.workload.jobs:
         return None
     first = measured[0]
-    independent = plan.program is None and not any(op.deps or op.triggers for ops in plan.workload.schedule.ranks for op in ops)
+    ordered = any(op.deps or op.triggers for ops in plan.workload.schedule.ranks for op in ops)
+    independent = plan.program is None and not ordered
     of_it = [m for m in engine.messages if m.iteration == first.index]
     end = min(m.received_s for m in of_it) if independent and of_it else first.end_s
     times, received = (numpy.array(column) for column in zip(*engine.received))

@@ -39,7 +39,7 @@ class QueueRecord:
 
 @dataclass(frozen=True)
 class GapRecord:
-    """Gaps between the departures of a port while it was backlogged, as |gap / frame time - 1|, behind full packets."""
+    """Gaps between departures of a backlogged port, as |gap / frame time - 1|, behind full packets."""
 
     port: str
     gaps: int

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.asic.build import build
 from emulator.asic.libbpf import supported
-from emulator.sandbox import run_in_sandbox
+from emulator.sandbox.enter import run_in_sandbox
 
 @pytest.fixture(scope="session")
 def play(tmp_path_factory):

@@ -87,8 +87,8 @@ def flows(count: int, seed: int = 3) -> list[Packet]:
 class Uplinks:
     """One leaf with four uplinks (ports 2 to 5) whose group is set as a test wants it."""
 
-    def __init__(self, **queueing) -> None:
-        self.made = lab(leaf_spine(1, 4, 1), queueing=one_queue(**queueing), telemetry=False)
+    def __init__(self, rate_bps=50e6, **queueing) -> None:
+        self.made = lab(leaf_spine(1, 4, 1), rate_bps, queueing=one_queue(**queueing), telemetry=False)
         self.leaf = self.made.dpid("l1")
 
     def set(self, weights=(1, 1, 1, 1), **group) -> PipelineGroup:
@@ -98,10 +98,10 @@ class Uplinks:
         self.made.datapath.replace_tables(self.leaf, tables(self.made.fabric.spec.graph, switch, made))
         return made
 
-    def choose(self, packet: Packet) -> int | None:
+    def choose(self, packet: Packet, size_bytes: int = 64) -> int | None:
         """The member that the program picks for `packet`, None if it drops it."""
         before = self.counts()
-        verdict = forward(self.made, "l1-eth1", frame(packet))
+        verdict = forward(self.made, "l1-eth1", frame(packet, size_bytes))
         hit = [i for i, (old, new) in enumerate(zip(before, self.counts(), strict=True)) if new != old]
         assert (verdict == SENT) == (len(hit) == 1)
         return hit[0] if hit else None
@@ -161,6 +161,16 @@ def choices() -> dict:
     refused = up.made.chip.drops["packets"][up.made.ifindex("l1-eth1")]
     found["no_live_bucket"] = int(refused[CAUSES.index("no live bucket")])
     return found
+
+
+def least_queue_weighted() -> dict:
+    """Which member packets take, by weight and flow, where ports are alike and paths are not."""
+    up = Uplinks(rate_bps=1e6)  # a packet takes longer than all the choices
+    up.set((4, 4, 4, 1), mode="least-queue")
+    taken = Counter(up.choose(packet, 1400) for packet in flows(1) * 65 + flows(65))
+    up.set((4, 4, 4, 0), mode="least-queue")
+    return {"taken": [taken[i] for i in range(4)],
+            "with_a_weight_of_0": sorted({up.choose(packet, 1400) for packet in flows(60)})}
 
 
 def least_queue() -> dict:

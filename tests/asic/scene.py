@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from emulator.sandbox import payload
+from emulator.sandbox.enter import payload
 
 if __name__ == "__main__":
     module, function, result = sys.argv[1:]

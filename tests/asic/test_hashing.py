@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.asic.grouprecord import record
+from emulator.asic.grouprecord import EQUAL, record, unit_s_per_bit
 from emulator.asic.hashing import Flow, flow_hash, group_seed, hashed_member, weighted_slots
 from emulator.asic.pipeline import PipelineBucket, PipelineGroup
 
@@ -83,9 +83,29 @@ def test_hash_is_64_bits_and_direction_matters(source, destination, seed):
     (PipelineGroup(1, (), mode="flowlet"), "needs a gap above 0 s"),
     (PipelineGroup(1, (PipelineBucket(1),) * 65), "65 buckets"),
     (PipelineGroup(1, (PipelineBucket(3),)), "no port 3"),
+    (PipelineGroup(1, (PipelineBucket(3),), mode="least-queue"), "no port 3"),
     (PipelineGroup(1, (PipelineBucket(1, weight=-1),)), "outside 0 to 65535"),
     (PipelineGroup(1, (PipelineBucket(1, queue=9),)), "no queue 9"),
 ])
 def test_a_group_that_the_switch_cannot_do_is_refused(group, sentence):
     with pytest.raises(ValueError, match=sentence):
-        record(group, 1, range(len(group.buckets)), {1: 10, 2: 11})
+        record(group, 1, range(len(group.buckets)), {1: 10, 2: 11}, {1: 1e6, 2: 1e6})
+
+
+@given(st.lists(st.tuples(st.sampled_from([1e6, 2.5e6, 1e7]), st.integers(1, 16)), min_size=1, max_size=8))
+def test_paths_are_as_fast_as_weights_and_ports_allow(members):
+    unit = unit_s_per_bit(members)
+    paths_bps = [weight / unit for _, weight in members] if unit else [rate for rate, _ in members]
+    assert all(path <= rate * (1 + EQUAL) for path, (rate, _) in zip(paths_bps, members, strict=True))
+    assert any(path >= rate * (1 - EQUAL) for path, (rate, _) in zip(paths_bps, members, strict=True))
+    for path, (_, weight) in zip(paths_bps, members, strict=True):
+        assert path / paths_bps[0] == pytest.approx(weight / members[0][1], rel=2 * EQUAL)
+
+
+def test_a_group_knows_the_pace_of_its_paths_where_ports_do_not_tell_it():
+    rates, buckets = {1: 8e6, 2: 8e6}, (PipelineBucket(1, 1), PipelineBucket(2, 4))
+    group = PipelineGroup(1, buckets, mode="least-queue")
+    told = record(group, 1, range(2), {1: 10, 2: 11}, rates)
+    assert int(told["unit_ns_per_byte_q16"]) == 4000 << 16, "8 Mb/s for a weight of 4 are 2 Mb/s for 1"
+    assert record(group, 1, range(2), {1: 10, 2: 11}, {1: 2e6, 2: 8e6})["unit_ns_per_byte_q16"] == 0
+    assert record(PipelineGroup(1, buckets), 1, range(2), {1: 10, 2: 11}, rates)["unit_ns_per_byte_q16"] == 0

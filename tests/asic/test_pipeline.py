@@ -46,6 +46,13 @@ def test_least_queue_takes_the_emptiest_port(play):
     assert seen["others_go"] == [0]
 
 
+def test_least_queue_counts_what_a_slower_path_still_has_to_pass_on(play):
+    seen = play("pipeline_scenes", "least_queue_weighted")
+    for taken, share in zip(seen["taken"], (40, 40, 40, 10), strict=True):
+        assert abs(taken - share) <= 4, seen["taken"]
+    assert seen["with_a_weight_of_0"] == [0, 1, 2]
+
+
 def test_events_and_refusals(play):
     seen = play("pipeline_scenes", "events")
     leaf = seen["leaf"]

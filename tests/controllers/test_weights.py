@@ -11,7 +11,7 @@ from controllers.nexthops import equal_cost
 from controllers.routing import plan_tables
 from controllers.tables import ToGroup
 from controllers.walk import Forwarding
-from controllers.weights import BUCKETS_LAST, EXACT, weighted, whole_weights
+from controllers.weights import BUCKETS_LAST, EXACT, by_capacity, weighted, whole_weights
 from emulator.asic.hashing import Flow, group_seed, hashed_member
 from tests.controllers.random_graphs import graphs
 from topologies.catalog import resolve_topology
@@ -77,3 +77,27 @@ def test_a_switch_divides_many_flows_by_its_weights():
         counts[hashed_member(flow, group_seed(7, 0), weights)] += 1
     for count, weight in zip(counts, weights, strict=True):
         assert count / 20_000 == pytest.approx(weight / 13, abs=0.01)
+
+
+def test_a_switch_that_adapts_looks_at_capacity_not_at_who_else_sends():
+    """c1 has lost pod 1: what leads to pod 1 weighs as much as is left; elsewhere nothing is missing."""
+    graph = resolve_topology("fat-tree:k=4")
+    links = tuple(link for link in graph.links if (link.a, link.b) != ("a1_0", "c1"))
+    cut = replace(graph, links=links)
+    hops = by_capacity(cut, equal_cost(cut))
+    assert [weight for _, weight in hops["e0_0"]["e1_0"]] == [1, 2]
+    for switch, rack in (("e0_0", "e2_0"), ("a0_0", "e2_0"), ("e3_1", "e0_1")):
+        assert [weight for _, weight in hops[switch][rack]] == [1, 1], (switch, rack)
+    unequal = resolve_topology(UNEQUAL)
+    weights = by_capacity(unequal, equal_cost(unequal))
+    for leaf, other in (("l1", "l2"), ("l2", "l1")):
+        assert [weight for _, weight in weights[leaf][other]] == [1, 4, 4, 4]
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs())
+def test_where_a_switch_adapts_no_next_hop_is_left_out_for_its_rivals(graph):
+    hops = equal_cost(graph)
+    for switch, racks in by_capacity(graph, hops).items():
+        for rack, members in racks.items():
+            assert {port for port, _ in members} == set(hops[switch][rack])

@@ -57,7 +57,7 @@ def test_steps_with_a_time_after_them():
     (["iteration=4 link l1-s1 down"], "3 iterations"),
     (["phase=al-reduce link l1-s1 down"], 'did you mean "all-reduce"'),
     (["1s loss l1-s1 1e-3"], "give at most 1.7e-05"),
-    (["1s loss l1-s1 x"], '"x" is not a bit error rate'),
+    (["1s loss l1-s1 x"], '"x" is neither a bit error rate'),
     (["1s degrade l1-s1 0%"], "not a share"), (["1s degrade l1-s1 1"], "not a share"),
     (["1s degrade l1-s1 1.2.3%"], "not a share"),
     (["1s link l1-s1 off"], '"off" is neither up nor down'), (["1s link l1-s1"], "written link A-B down|up"),

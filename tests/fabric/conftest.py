@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from emulator.sandbox import run_in_sandbox
+from emulator.sandbox.enter import run_in_sandbox
 
 
 @pytest.fixture

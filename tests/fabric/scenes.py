@@ -17,7 +17,7 @@ from emulator.fabric.link import shape, tc_lines
 from emulator.fabric.spec import FabricSpec
 from emulator.fabric.verify import verify_links, wait_until_verified
 from emulator.netlink import Netlink
-from emulator.sandbox import payload
+from emulator.sandbox.enter import payload
 from tests.fabric.graphs import fat_tree, leaf_spine
 
 RATE_BPS, MTU, BUFFER_BYTES = 10e6, 1500, 60_000

@@ -12,7 +12,7 @@ import uuid
 import pytest
 
 from emulator import machine
-from emulator.sandbox import ROOT
+from emulator.sandbox.enter import ROOT
 from tests.traces import gone, state
 
 pytestmark = [pytest.mark.root,
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.root,
 def start(scene: str, result, token: str, **arguments) -> subprocess.Popen:
     """The process that a user would start, in which a scene with a fabric runs."""
     keep = str(result.parent)
-    code = ("import sys\nfrom emulator.sandbox import run_in_sandbox\n"
+    code = ("import sys\nfrom emulator.sandbox.enter import run_in_sandbox\n"
             f"argv = [sys.executable, '-m', 'tests.fabric.scenes_ovs', {scene!r}, {str(result)!r}]\n"
             f"sys.exit(run_in_sandbox(argv, {arguments | {'tmp': keep}!r}, deadline_s=50, keep=[{keep!r}]))")
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "TOKEN": token})

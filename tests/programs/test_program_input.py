@@ -46,6 +46,9 @@ def test_everything_after_run_belongs_to_the_program() -> None:
 @pytest.mark.parametrize("words, said", [
     (("eech", "true"), 'did you mean "each"'), (("each",), "names no command"), (("each:ranks=9", "true"), "9 ranks"),
     (("each:ranks=0", "true"), "ranks"), (("each:colour=red", "true"), "colour"),
+    (("each", "true", "{foo}"), '{foo} is no placeholder (known: address, '),
+    (("each", "true", "--id={rnak}"), 'did you mean "rank"?'), (("each", "awk", "{print}"), "write {{print}}"),
+    (("mpi", "true", "{rank}"), "fills in no {rank}"), (("each", "/tmp"), "is a directory"),
     (("each", "no-such-program"), "no program"), (("each", __file__), "not executable"),
     (("torchrun", "/no/train.py"), "no script"), (("torchrun:python=/no/python", "-m", "x"), "no program"),
     (("mpi:port=3", "true"), "port"), (("each:connections=65", "true"), "65"), (("each", "true", "a\0b"), "zero byte")])
@@ -80,12 +83,21 @@ def test_files_beside_an_experiment_file_are_found_from_anywhere(tmp_path: Path)
 
 
 def test_ranks_are_told_what_their_libraries_ask_for() -> None:
-    made = resolve_program(["torchrun:ranks=3,connections=2", __file__, "{rank}", "{a}"], on(3), 1)
+    made = resolve_program(["torchrun:ranks=3,connections=2", __file__, "{rank}", "{{a}}"], on(3), 1)
     told = of_rank(made, SITES, 1)
     assert {told[key] for key in ("RANK", "GROUP_RANK")} == {"1"} and told["WORLD_SIZE"] == "3"
     assert told["MASTER_ADDR"] == "10.0.0.1" and told["LOCAL_RANK"] == "0"
     assert told["GLOO_SOCKET_IFNAME"] == "h2-eth0,h2-eth0" and told["NCCL_SOCKET_IFNAME"] == "h2-eth0"
     assert filled(made, SITES, 1) == [sys.executable, "-u", __file__, "1", "{a}"]
+
+
+@pytest.mark.parametrize("word, means", [
+    ("{rank}/{world}:{host}", "1/3:h2"), ("{{rank}}", "{rank}"), ("{print $1}", "{print $1}"), ("${rank}", "${rank}"),
+    ('{"a": {"rank": 1}}', '{"a": {"rank": 1}}'), ("{}", "{}"), ("{0}", "{0}"), ("{rank", "{rank"), ("{RANK}", "{RANK}"),
+    ("x{peer}y{{z}}", "x10.0.0.3y{z}")])
+def test_braces_are_placeholders_or_the_programs_own(word: str, means: str) -> None:
+    made = resolve_program(["each:ranks=3", "true", word], on(3), 1)
+    assert filled(made, SITES, 1) == ["true", means]
 
 
 def test_a_program_finds_the_users_environment_without_ours() -> None:

@@ -243,3 +243,26 @@ def test_inner_ranks_of_one_tree_are_leaves_of_the_other():
                 assert steps <= math.ceil(math.log2(ranks))
             inner.append({rank for rank in range(ranks) if children[rank]})
         assert len(inner[0] & inner[1]) == ranks % 2
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 6, 16])
+def test_an_all_to_all_rank_never_has_more_than_one_block_under_way(ranks):
+    """Slice i waits for slice i of the step before: for the one received and for the own one's acknowledgement."""
+    schedule = pairwise.all_to_all(ranks, ranks * 40, slices=4)
+    for ops in schedule.ranks:
+        sends = [index for index, op in enumerate(ops) if op.kind is Kind.SEND]
+        for place, index in enumerate(sends):
+            waits = [ops[dep] for dep in ops[index].deps]
+            assert sends[place - 4] in ops[index].deps if place >= 4 else not waits
+            assert sorted((op.kind.value, op.step) for op in waits) == [
+                (kind, ops[index].step - 1) for kind in ("recv", "send") if place >= 4]
+
+
+def test_a_tree_edge_has_at_most_so_many_slices_under_way():
+    for ops in tree.all_reduce(16, 16_000, slices=20).ranks:
+        edges: dict[tuple[int, int], list[int]] = {}
+        for index, op in enumerate(ops):
+            if op.kind is Kind.SEND:
+                edge = edges.setdefault((op.peer, op.step), [])
+                assert len(edge) < tree.AHEAD or edge[-tree.AHEAD] in op.deps
+                edge.append(index)

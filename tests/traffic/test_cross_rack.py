@@ -10,10 +10,10 @@ from emulator.specs import parse_spec
 from tests.traffic.conftest import leaf_spine
 from traffic.collectives import hierarchical, ring
 from traffic.collectives.parameter_server import parameter_server
-from traffic.crossrack import blind_ring_bytes, cross_rack_bytes, note, ordered_ring_bytes
+from traffic.crossrack import blind_ring_bytes, cross_rack_bytes, note, ordered_ring_bytes, ring_edges
 from traffic.load import traffic_matrix
 from traffic.placement import place
-from traffic.schedule import Collective, Workload
+from traffic.schedule import Collective, Kind, Workload
 from traffic.setting import Setting
 from traffic.specs import resolve_workload
 from traffic.sweep import is_sweep, sizes
@@ -95,3 +95,10 @@ def test_sizes_in_turn(k4):
 def test_sizes_that_cannot_be(k4, text, sentence):
     with pytest.raises(BadInput, match=sentence):
         resolve_workload(f"allreduce:bytes={text}", Setting(k4, 5e6, 1500, 1))
+
+
+@pytest.mark.parametrize("ranks, size", [(2, 7), (3, 100), (16, 1000), (5, 4)])
+def test_edges_of_a_ring_without_writing_it(ranks, size):
+    schedule = ring.all_reduce(ranks, size)
+    sent = [sum(op.size_bytes for op in ops if op.kind is Kind.SEND) for ops in schedule.ranks]
+    assert ring_edges(ranks, size) == sent

@@ -2,7 +2,7 @@
 from contextlib import nullcontext
 from dataclasses import replace
 
-from traffic.collectives import halving_doubling, ring
+from traffic.collectives import halving_doubling, pairwise, ring
 from traffic.engine import Engine, EngineOptions
 from traffic.jobs import together
 from traffic.schedule import Background, BackgroundFlow, Collective, Job, Kind, Op, Schedule, Workload
@@ -147,3 +147,22 @@ def test_the_background_ends_with_the_jobs_and_is_counted_apart():
     assert all(m.size_bytes == 3000 + m.tag and m.phase == "background" for m in result.background)
     assert all({m.src, m.dst} == {2, 3} for m in result.background)
     assert len(result.messages) == 2 and len(result.background_open) < 10
+
+
+def test_what_waits_for_a_send_waits_for_its_acknowledgement():
+    """And a receive that comes between does not: only its own message does."""
+    ranks = ((Op(Kind.SEND, peer=1, size_bytes=500_000),
+              Op(Kind.SEND, deps=(0,), peer=2, size_bytes=10, phase="after")),
+             (Op(Kind.RECV, peer=0, size_bytes=500_000),), (Op(Kind.RECV, peer=0, size_bytes=10),))
+    result = replay(Schedule("waits", ranks), iterations=2)
+    assert not result.stuck and len(result.messages) == 6
+    for iteration in range(3):
+        first, second = sorted((m for m in result.messages if m.iteration == iteration), key=lambda m: m.dst)
+        assert second.start_s >= first.acked_s > first.start_s
+
+
+def test_all_to_all_over_loopback_moves_every_block():
+    schedule = pairwise.all_to_all(5, 200_003, slices=3)
+    result = replay(schedule, Collective("all-to-all", 200_003), verify=True, iterations=2)
+    assert not result.stuck and result.checksum_errors == 0
+    assert result.bytes_received == result.bytes_expected == 3 * schedule.bytes_sent

@@ -195,6 +195,8 @@ def test_the_command(tmp_path, capsys):
     assert main([*options[:-2], *real]) == 0 and read_topo(tmp_path / "real.topo").host_rate_bps == 400e9
     capsys.readouterr()
     for words, says in (([*options, *files], "is there already"), (options, "nothing to write"),
+                        ([*options, "--topo", str(tmp_path / "y.topo"), "--latency", "-1us"], '"-1us" is negative'),
+                        ([*options, "--topo", str(tmp_path / "y.topo"), "--host-link", "-1gbit"], "is negative"),
                         ([*options, "--cm", str(tmp_path / "no" / "x.cm")], "cannot be written"),
                         ([*options, "--repeat", "2", "--cm", str(tmp_path / "y.cm")], "has 2 runs"),
                         ([*options[:-2], "--topo", str(tmp_path / "y.topo")], "whole Gb/s"),

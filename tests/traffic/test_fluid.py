@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from emulator.errors import BadInput
 from tests.traffic.conftest import star
 from traffic import patterns
-from traffic.collectives import halving_doubling, ring, tree
+from traffic.collectives import halving_doubling, pairwise, ring, tree
 from traffic.fluid import expected_share, max_min, messages_by_step
 from traffic.paths import Paths
 from traffic.placement import place
@@ -84,12 +84,14 @@ def test_halving_doubling_with_the_nearest_first_loses_less_than_half(paths):
 
 
 def test_slices_make_the_steps_of_a_phase_overlap(paths):
-    """A ring's flows are the same in every step; a tree's levels meet each other once it is sliced."""
+    """A ring's flows are the same in every step; a tree's levels meet each other once slices fill them all."""
     for slices in (1, 4):
         share = expected_share(job(ring.all_reduce(16, 160_000, slices), "random"), paths, "ecmp", range(20))
         assert share == expected_share(job(ring.all_reduce(16, 160_000), "random"), paths, "ecmp", range(20))
     steps = messages_by_step(tree.all_reduce(16, 160_000))
-    assert len(steps) == 8 and len(messages_by_step(tree.all_reduce(16, 160_000, 4))) == 1
+    assert len(steps) == 8 and len(messages_by_step(tree.all_reduce(16, 160_000, 16))) == 1
+    assert len(messages_by_step(tree.all_reduce(16, 160_000, 4))) == 8
+    assert len(messages_by_step(pairwise.all_to_all(16, 160_000, 4))) == 15
     assert sum(sum(step.values()) for step in steps) == 2 * 15 * 160_000
 
 
@@ -135,3 +137,9 @@ def test_a_known_max_min_allocation():
     """Three flows on two links: the long one gets half of the small link, the others what is left."""
     rate = max_min(numpy.array([[0, 1], [0, -1], [1, -1]]), numpy.array([1.0, 3.0]))
     assert rate == pytest.approx([0.5, 0.5, 2.5])
+
+
+def test_slices_of_an_all_to_all_keep_their_steps():
+    whole, sliced = (messages_by_step(pairwise.all_to_all(6, 6000, slices)) for slices in (1, 4))
+    assert len(whole) == 5 and sliced == whole
+    assert len(messages_by_step(tree.all_reduce(6, 6000, slices=8))) == 1

@@ -86,7 +86,7 @@ def test_triggers_become_dependencies_and_times_scale(tmp_path, star16):
         (0, 1): 3, (1, 2): 3, (1, 3): 3, (3, 0): 1, (4, 5): 1}
     wait = workload.schedule.ranks[0][flow[0, 1].deps[0]]
     assert wait.duration_s == pytest.approx(2e9 * 1e-12 * 10)  # picoseconds, dilated
-    assert flow[1, 2].triggers == flow[1, 3].triggers == ((1, 0),)  # when rank 1 has it all
+    assert flow[1, 2].triggers == flow[1, 3].triggers == ((0, 1),)  # when rank 0 knows that rank 1 has it all
     assert sorted(flow[3, 0].triggers) == [(2, 0), (3, 0)]  # when both receives are
     assert [flow[key].step for key in ((0, 1), (1, 2), (3, 0))] == [0, 1, 2]
     end_s = simulate(workload.schedule, workload.placement, Paths(star16), Wire(10e6, 1500)).end_s
@@ -105,7 +105,7 @@ trigger id 1 multishot
 """
     workload = cm_workload(read_cm(write(tmp_path, text)), 4)
     assert [(op.channel, op.triggers) for _, op in sends(workload)] == [
-        (0, ()), (0, ()), (0, ((1, 0),)), (1, ((2, 0),))]
+        (0, ()), (0, ()), (0, ((0, 0),)), (1, ((0, 1),))]
     assert len(workload.notes) == 2 and "prio" in workload.notes[0] and "multishot" in workload.notes[1]
 
 

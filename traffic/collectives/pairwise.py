@@ -9,27 +9,39 @@ from traffic.schedule import Schedule
 def all_to_all(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) -> Schedule:
     """Each rank sends block j of its `size_bytes` to rank j (MPI's pairwise exchange, n-1 steps).
 
-    In step k rank r sends to r+k and receives from r-k; it goes on when it has received. The data
-    buffer holds the blocks to send, and behind them `received_at` the places of those that come.
+    In step k rank r sends to r+k and receives from r-k; slice i goes out when slice i of the step before was
+    received and the one that this rank sent was acknowledged (MPI_Sendrecv): a rank that went on with its own
+    block still under way would send two at once, halve what either receiver gets, and so make others late.
+    The data buffer holds the blocks to send, and behind them `received_at` the places of those that come.
     The block that a rank keeps stays where it is.
     """
     check_arguments("pairwise all-to-all", ranks, size_bytes, slices, channels)
     program, blocks = Program(ranks), split(0, size_bytes, ranks)
-    arrived: list[tuple[int, ...]] = [()] * ranks
+    came: list[list[int]] = [[] for _ in range(ranks)]  # of the step before, slice by slice
+    went: list[list[int]] = [[] for _ in range(ranks)]
     for step in range(1, ranks):
         landed: list[list[int]] = [[] for _ in range(ranks)]
+        sent: list[list[int]] = [[] for _ in range(ranks)]
         for source in range(ranks):
             destination = (source + step) % ranks
             low, high = blocks[destination]
             place = received_at(ranks, size_bytes, source)
-            for channel, start, end in pieces(low, high, slices, channels):
-                _, recv = program.message(source, destination, end - start, deps=arrived[source],
-                                          offset=start, to=place + start - low, channel=channel,
-                                          phase="all-to-all", step=step - 1)
+            for number, (channel, start, end) in enumerate(pieces(low, high, slices, channels)):
+                deps = (*_at(came[source], number), *_at(went[source], number))
+                send, recv = program.message(source, destination, end - start, deps=tuple(sorted(deps)),
+                                             offset=start, to=place + start - low, channel=channel,
+                                             phase="all-to-all", step=step - 1)
                 landed[destination].append(recv)
-        # where a block is empty nothing arrives, and the step before is what to wait for
-        arrived = [tuple(new) or old for new, old in zip(landed, arrived)]
+                sent[source].append(send)
+        # where a block is empty nothing moves, and the step before is what to wait for
+        came = [new or old for new, old in zip(landed, came)]
+        went = [new or old for new, old in zip(sent, went)]
     return program.schedule("pairwise all-to-all", received_at(ranks, size_bytes, ranks))
+
+
+def _at(slices: list[int], number: int) -> list[int]:
+    """The slice of that number, or the last where there are fewer; nothing where there is none."""
+    return slices[min(number, len(slices) - 1):][:1]
 
 
 def received_at(ranks: int, size_bytes: int, source: int) -> int:

@@ -12,6 +12,10 @@ from traffic.schedule import Schedule
 Parents = list[int | None]
 """The parent of each rank; None for the root."""
 
+AHEAD = 4
+"""Slices under way at once on an edge, as NCCL has a number of slots for each: two children that sent
+their half of the buffer at once would fill the queue before their parent, and all else would wait there."""
+
 
 def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) -> Schedule:
     """Every rank ends with the sum. With many slices the time nears twice that of sending the buffer."""
@@ -23,11 +27,11 @@ def all_reduce(ranks: int, size_bytes: int, slices: int = 1, channels: int = 1) 
         for rank in sorted(range(ranks), key=lambda r: -depth[r]):  # children before their parents
             if parents[rank] is not None:
                 program.add(rank, parents[rank], low, high, slices=slices, channels=channels,
-                            phase="all-reduce", step=height - depth[rank])
+                            phase="all-reduce", step=height - depth[rank], ahead=AHEAD)
         for rank in sorted(range(ranks), key=lambda r: depth[r]):
             if parents[rank] is not None:
                 program.copy(parents[rank], rank, low, high, slices=slices, channels=channels,
-                             phase="all-reduce", step=height + depth[rank] - 1)
+                             phase="all-reduce", step=height + depth[rank] - 1, ahead=AHEAD)
     return program.schedule("double-binary-tree all-reduce", size_bytes)
 
 

@@ -82,7 +82,7 @@ def _host_rate_bps(host_link: str | None, plan: Plan, asked: Experiment) -> floa
 
 
 def _main(argv: list[str]) -> None:
-    given, rest = _parser().parse_known_args(argv)
+    given, rest = _parser().parse_known_args(options.joined(argv))
     files = {kind: Path(getattr(given, kind)) for kind in KINDS if getattr(given, kind)}
     if not files:
         raise BadInput("nothing to write; give --cm FILE, --topo FILE or --goal FILE.")

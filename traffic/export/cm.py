@@ -44,7 +44,7 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
     number = {node: place for place, node in enumerate(sorted(waits), 1)}
     waited = dict.fromkeys(sets[node] for node in number if sets[node])
     triggers = {ends: place for place, ends in enumerate(waited, 1)}
-    fires = _slots(triggers)
+    fires, moved = _slots(triggers)
     lines = [f"Nodes {hosts}", f"Connections {len(number)}"]
     lines += [f"Triggers {len(triggers)}"] if triggers else []
     delayed_s, late = 0.0, 0
@@ -74,6 +74,9 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
                      "one that "
                      "ends last on an empty fabric: a flow of a connection matrix fires one trigger at each "
                      "end.")
+    if moved:
+        notes.append(f"{moved} triggers are fired by the other end of their flow, earlier or later by the way "
+                     "of an acknowledgement: a flow of a connection matrix fires one at each end.")
     if late:
         notes.append(f"the computing before {late} flows ({delayed_s:.6g} s in all) is left out: a flow that "
                      "a trigger "
@@ -90,17 +93,19 @@ def _crowded(waits: dict[int, Waits]) -> set[int]:
     return {send for send, its in sets.items() if len(its) > 2}
 
 
-def _slots(triggers: dict[frozenset[End], int]) -> dict[int, dict[str, int]]:
-    """message -> 'send' and 'recv' -> the trigger that this end fires.
+def _slots(triggers: dict[frozenset[End], int]) -> tuple[dict[int, dict[str, int]], int]:
+    """(message -> 'send' and 'recv' -> the trigger that this end fires, how many are not at their own end).
 
     An end that is taken gives way to the other one: the two differ by the way of an acknowledgement.
     """
     fires: dict[int, dict[str, int]] = defaultdict(dict)
+    moved = 0
     for ends, place in triggers.items():
         for send, end in sorted(ends):
-            other = "send" if end == "recv" else "recv"
-            fires[send][other if end in fires[send] else end] = place
-    return fires
+            if end in fires[send]:
+                end, moved = "send" if end == "recv" else "recv", moved + 1
+            fires[send][end] = place
+    return fires, moved
 
 
 def _node(end: End, match: dict[int, int]) -> int:

@@ -11,7 +11,7 @@ from traffic.dag import Dag
 from traffic.schedule import Kind
 
 End = tuple[int, str]
-"""(send node, 'send' or 'recv'): that its sender is through with it, or that its last byte has arrived"""
+"""(send node, 'send' or 'recv'): that its last byte was acknowledged, or that it has arrived"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def waits_of_sends(graph: Dag) -> dict[int, Waits]:
 
 def _implied_left_out(ends: frozenset[End], found: dict[int, Waits]) -> frozenset[End]:
     """Without those that another one of them waited for already."""
-    implied = {(send, "send") for send, end in ends if end == "recv"}
+    implied = {(send, "recv") for send, end in ends if end == "send"}
     for send, _ in ends:
         implied |= found[send].ends
     return ends - implied if len(ends) > 1 else ends

@@ -66,8 +66,8 @@ def read_chakra(path: str, groups_path: str | None = None) -> Trace:
         dimensions += sum(INVOLVED in node.strings and not node.strings.get("pg_name") for node in nodes)
     notes = _notes(path, len(files), groups, left_out)
     if dimensions:
-        notes = (*notes, f"{path}: {dimensions} collectives name dimensions of a topology ({INVOLVED}); that is left "
-                         "out, they run over all ranks.")
+        notes = (*notes, f"{path}: {dimensions} collectives name dimensions of a topology ({INVOLVED}); that "
+                         "is left out, they run over all ranks.")
     return Trace(path, tuple(made), notes, tuple(files), "node")
 
 

@@ -124,8 +124,9 @@ def read_cm(path: str) -> ConnectionMatrix:
         elif words[0] == "failure":
             failures.append(_failure(path, number, words))
         else:
-            raise slip(path, number, f'"{shown(words[0])}" starts no line of a connection matrix'
-                                     f'{nearest(words[0], (*HEADER, "trigger", "failure", "0->1"))}.', words[0])
+            hint = nearest(words[0], (*HEADER, "trigger", "failure", "0->1"))
+            sentence = f'"{shown(words[0])}" starts no line of a connection matrix{hint}.'
+            raise slip(path, number, sentence, words[0])
     for name in ("Nodes", "Connections"):
         if name not in header:
             raise BadInput(f'{path} has no line "{name} N".')

@@ -19,17 +19,16 @@ def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0, byt
     `how` is 'pack' or 'first' for more nodes than hosts; `graph` lets the notes name failed links. A
     priority names the traffic class `prioN`.
 
-    Both triggers of a flow fire when its last byte has arrived: htsim's send_done_trigger waits for the
-    acknowledgement too, but a send of a schedule ends earlier, when a socket took its last byte. The
-    k-th flow that waits for a multishot starts when the k-th one (in file order) that fires it is done;
-    htsim takes them in order of completion, which a schedule cannot know.
+    A recv_done_trigger fires when the flow's last byte has arrived, a send_done_trigger when it was
+    acknowledged, which is when a send of a schedule ends. The k-th flow that waits for a multishot starts
+    when the k-th one (in file order) that fires it is done; htsim takes them in order of completion, which a
+    schedule cannot know.
     """
     nodes = sorted({node for flow in matrix.flows for node in (flow.source, flow.destination)})
     rank = {node: r for r, node in enumerate(nodes)}
     program = Program(len(nodes))
     step = _steps(matrix)
-    sends: dict[int, tuple[int, int]] = {}
-    arrived: dict[int, tuple[int, int]] = {}  # line of the flow -> (rank, operation) of its receive
+    ends: dict[tuple[int, str], tuple[int, int]] = {}  # (line of the flow, its end) -> (rank, operation)
     connections: dict[tuple[int, int], int] = {}
     for flow in matrix.flows:
         a, b = rank[flow.source], rank[flow.destination]
@@ -41,11 +40,11 @@ def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0, byt
         program.traffic_class = "" if flow.priority is None else f"prio{flow.priority}"
         send, recv = program.message(a, b, size_bytes, deps=deps, channel=channel, phase=PHASE,
                                      step=step[flow.line])
-        sends[flow.line], arrived[flow.line] = (a, send), (b, recv)
+        ends[flow.line, "send"], ends[flow.line, "recv"] = (a, send), (b, recv)
     for flow in matrix.flows:
         if flow.trigger is not None:
-            r, index = sends[flow.line]
-            waits_for = tuple(dict.fromkeys(arrived[other.line] for other, _ in _fires(matrix, flow)))
+            r, index = ends[flow.line, "send"]
+            waits_for = tuple(dict.fromkeys(ends[other.line, end] for other, end in _fires(matrix, flow)))
             program.ops[r][index] = replace(program.ops[r][index], triggers=waits_for)
     lines = {node: flow.line for flow in reversed(matrix.flows) for node in (flow.source, flow.destination)}
     schedule, placement, more = place_nodes(matrix.path, program.schedule("htsim"), nodes, lines,

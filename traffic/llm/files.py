@@ -1,12 +1,9 @@
 """A job as a YAML file: `workload:` names its kind, the other keys are that workload's parameters."""
 from __future__ import annotations
 
-import yaml
-
 from emulator.errors import BadInput
 from emulator.specs import Spec
-from traffic.importers.strict_yaml import Loader
-from traffic.importers.text import read_lines
+from traffic.importers.strict_yaml import read_yaml, written
 
 
 def read_job(path: str) -> Spec:
@@ -16,17 +13,12 @@ def read_job(path: str) -> Spec:
     """
     if not path:
         raise BadInput("workload job needs a file: job:FILE.yaml.")
-    try:
-        read = yaml.load("\n".join(read_lines(path, "a job file")), Loader)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark else ""
-        raise BadInput(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}.") from None
+    read = read_yaml(path, "a job file")
     if not isinstance(read, dict):
         raise BadInput(f"{path}: a job file is a mapping such as 'params: 70e9'.")
     params = {}
     for key, value in read.items():
         if isinstance(value, (dict, list)) or value is None:
-            raise BadInput(f"{path}: {key} is not a single value.")
+            raise BadInput(f"{path}: {key}: {written(value)} is not a single value.")
         params[str(key)] = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
     return Spec(params.pop("workload", "llm"), params)

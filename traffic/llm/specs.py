@@ -90,8 +90,10 @@ def _read(spec: Spec) -> dict[str, object]:
 def _job(v: dict[str, object], setting: Setting) -> LlmJob:
     heads = v["heads"] or max(1, v["hidden"] // 128)
     kv_heads, topk = v["kvheads"] or heads, v["topk"] or (2 if v["experts"] > 1 else 1 if v["experts"] else 0)
-    if kv_heads > heads:
-        raise BadInput(f"{WHAT}: kvheads={kv_heads} are more than heads={heads}.")
+    if v["hidden"] % heads and v["heads"]:
+        raise BadInput(f"{WHAT}: heads={heads} do not divide hidden={v['hidden']}; all heads are alike.")
+    if kv_heads > heads or heads % kv_heads:
+        raise BadInput(f"{WHAT}: kvheads={kv_heads} do not divide heads={heads}; each serves as many.")
     if v["topk"] and not v["experts"]:
         raise BadInput(f"{WHAT}: topk={topk} needs experts, such as experts=8.")
     params = v["params"] or counted_params(v["layers"], v["hidden"], heads, kv_heads, v["vocab"],
@@ -156,7 +158,7 @@ def _number(name: str, most: float) -> Callable[[str], float]:
         except ValueError:
             value = math.nan
         if not 0 < value <= most:
-            raise BadInput(f'{WHAT}: {name} "{text}" is not a number above 0 and up to {most:.0e}, such as '
+            raise BadInput(f'{WHAT}: {name} "{text}" is not a number above 0 and up to {most:g}, such as '
                            f"{'0.5' if most <= 1 else '70e9'}.")
         return value
 
@@ -173,7 +175,7 @@ def _bucket(text: str) -> int:
 def _one_of(name: str, known: Collection[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in known:
-            raise BadInput(f'{WHAT}: {name} "{text}"{nearest(text, known)} is not known.')
+            raise BadInput(f'{WHAT}: {name} "{text}" is not known{nearest(text, known)}.')
         return text
 
     return parse

@@ -107,7 +107,7 @@ int forward(struct __sk_buff *skb)
 	if (rule->group) {
 		__u32 number = rule->group;
 		struct asic_group *group = bpf_map_lookup_elem(&groups, &number);
-		int chosen = group ? choose(group, number, index, &key) : -1;
+		int chosen = group ? choose(group, number, index, &key, skb->len) : -1;
 
 		if (chosen < 0)
 			return drop(ifindex, DROP_NO_LIVE_BUCKET);

@@ -10,6 +10,7 @@ struct asic_bucket {
 	__u32 counter;
 	__u8 set_eth_dst, queue;
 	__u8 eth_dst[6];
+	__u64 clear_ns;           /* least queue: when the path will have passed on all that it was given */
 };
 
 enum asic_mode {
@@ -24,14 +25,15 @@ struct asic_group {
 	__u32 slots;              /* used entries of slot[]; each names a bucket, by weight */
 	__u32 mode;
 	__u32 pad;
+	__u64 unit_ns_per_byte_q16;  /* least queue: of a path with weight 1 */
 	struct asic_bucket bucket[MAX_BUCKETS];
 	__u8 slot[GROUP_SLOTS];
 };
 
 struct asic_flowlet {
 	__u64 seen_ns;
-	__u32 group;
-	__u32 bucket;             /* of a spray: whose turn it is */
+	__u32 group;              /* where a flow takes turns: which flow it is */
+	__u32 bucket;             /* where a flow takes turns: whose turn it is */
 };
 
 MAPPED_ARRAY(groups, struct asic_group);
@@ -140,36 +142,49 @@ static __always_inline int by_number(struct asic_group *group, __u32 number)
 	return by_slot(group, number, (__u64)number * group->slots >> 32);
 }
 
-/* The live member whose queue drains soonest; members are visited from a random one on, so that ties
- * are broken evenly. */
-__noinline int least_queue(struct asic_group *group, __u32 dscp)
+/* The live member by which a packet will be through soonest: after what waits in this switch's queue, at
+ * the port's rate, or after what this group gave the path before, at the rate that the path can pass on
+ * further away (its weight), whichever is later. The second is a virtual queue: it stands for the one that
+ * cannot be seen from here. Where the path is as fast as its port it runs along with the first. Members are
+ * visited from number `turn` on, so it breaks ties. Two CPUs may overwrite each other's clear_ns: a packet's
+ * worth of error. */
+__noinline int least_queue(struct asic_group *group, __u32 turn, __u32 dscp, __u32 bytes)
 {
-	__u64 shortest = ~0ULL;
+	__u64 now = bpf_ktime_get_ns(), earliest = ~0ULL, clear = 0;
 	int chosen = -1;
 
 	if (!group)
 		return -1;
-	__u32 n = group->buckets, first = (__u64)bpf_get_prandom_u32() * n >> 32;
+	__u32 n = group->buckets, first = n ? turn % n : 0;
 
 	for (__u32 i = 0; i < MAX_BUCKETS && i < n; i++) {
 		__u32 index = first + i < n ? first + i : first + i - n;
 		struct asic_bucket *bucket = bucket_at(group, index);
 		struct asic_port *port = port_at(bucket->port);
 
-		if (!port)
+		if (!port || !bucket->weight)
 			continue;
 		if (!bucket_alive(bucket)) {
 			note_avoided(bucket);
 			continue;
 		}
 		__u32 class = bucket->queue == NO_QUEUE ? class_of(port, dscp) : bucket->queue;
-		__u64 delay = depth_of(port, class) * port->ns_per_byte_q16;
+		__u32 depth = depth_of(port, class) + bytes;
+		__u64 through = (depth * port->ns_per_byte_q16 >> 16) + now;
+		__u64 passed_on = bucket->clear_ns > now ? bucket->clear_ns : now;
 
-		if (delay < shortest) {
-			shortest = delay;
+		passed_on += group->unit_ns_per_byte_q16 / bucket->weight * bytes >> 16;
+		if (passed_on > through)
+			through = passed_on;
+		if (through < earliest) {
+			earliest = through;
+			/* what the full queue of the port will drop burdens no path */
+			clear = depth > port->limit_bytes[class & (MAX_CLASSES - 1)] ? 0 : passed_on;
 			chosen = index;
 		}
 	}
+	if (chosen >= 0 && clear)
+		bucket_at(group, chosen)->clear_ns = clear;
 	return chosen;
 }
 
@@ -186,7 +201,7 @@ __noinline int first_alive(struct asic_group *group)
 /* A flowlet keeps its member while its packets follow within the gap and the member lives
  * (Kandula, CCR'07; LetFlow, NSDI'17: a new one goes to a random member). Colliding flows share one. */
 static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __u32 switch_index,
-				      __u64 hash, __u32 dscp)
+				      __u64 hash, __u32 dscp, __u32 bytes)
 {
 	__u32 place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
 	struct asic_flowlet *flowlet = bpf_map_lookup_elem(&flowlets, &place);
@@ -201,7 +216,7 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 		return flowlet->bucket;
 	}
 	chosen = group->mode == MODE_FLOWLET ? by_number(group, bpf_get_prandom_u32()) :
-					       least_queue(group, dscp);
+					       least_queue(group, bpf_get_prandom_u32(), dscp, bytes);
 	flowlet->group = number;
 	flowlet->bucket = chosen;
 	flowlet->seen_ns = now;
@@ -210,22 +225,34 @@ static __always_inline int by_flowlet(struct asic_group *group, __u32 number, __
 
 /* Each flow takes the members in turn by itself (Dixit et al., INFOCOM'13). One turn for all flows would
  * keep step with them: of two hosts that send alike each would have an uplink to itself, and data and
- * acknowledgements that alternate would part; then what comes together further on collides as under ECMP. */
-static __always_inline int by_turn(struct asic_group *group, __u32 switch_index, __u64 hash)
+ * acknowledgements that alternate would part; then what comes together further on collides as under ECMP.
+ * So two flows must not share an entry either: there are two for each, and a third flow takes the one that
+ * was used longer ago, from a random member on. */
+static __always_inline __u32 turn_of(__u32 switch_index, __u64 hash)
 {
-	__u32 place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
+	__u32 tag = hash >> 32, place = switch_index * FLOWLET_SLOTS + (hash & (FLOWLET_SLOTS - 1));
+	__u32 beside = place ^ 1;
 	struct asic_flowlet *flow = bpf_map_lookup_elem(&flowlets, &place);
+	struct asic_flowlet *other = bpf_map_lookup_elem(&flowlets, &beside);
 
-	if (!flow)
-		return -1;
-	__u32 turn = __sync_fetch_and_add(&flow->bucket, 1) + (hash >> 32);
-
-	return by_slot(group, turn, group->slots ? turn % group->slots : 0);
+	if (!flow || !other)
+		return tag;
+	if (flow->group != tag && (other->group == tag || other->seen_ns < flow->seen_ns))
+		flow = other;
+	if (flow->group != tag) {
+		flow->group = tag;
+		flow->bucket = bpf_get_prandom_u32();
+	}
+	flow->seen_ns = bpf_ktime_get_ns();
+	return __sync_fetch_and_add(&flow->bucket, 1);
 }
 
-__noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index, const struct asic_key *key)
+/* `bytes`: of the packet, with its Ethernet header. */
+__noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index, const struct asic_key *key,
+		      __u32 bytes)
 {
 	__u64 hash;
+	__u32 turn;
 
 	if (!group || !key)
 		return -1;
@@ -233,15 +260,18 @@ __noinline int choose(struct asic_group *group, __u32 number, __u32 switch_index
 	case MODE_HASH:
 		return by_number(group, flow_hash(key, group->seed) >> 32);
 	case MODE_SPRAY_ROUND_ROBIN:
-		return by_turn(group, switch_index, flow_hash(key, group->seed));
+		turn = turn_of(switch_index, flow_hash(key, group->seed));
+		return by_slot(group, turn, group->slots ? turn % group->slots : 0);
 	case MODE_SPRAY_RANDOM:
 		return by_number(group, bpf_get_prandom_u32());
 	case MODE_LEAST_QUEUE:
-		return least_queue(group, key->dscp);
+		/* Among queues alike, random choices would collide further on more often than turns do. */
+		turn = turn_of(switch_index, flow_hash(key, group->seed));
+		return least_queue(group, turn, key->dscp, bytes);
 	case MODE_FLOWLET:
 	case MODE_LEAST_QUEUE_FLOWLET:
 		hash = flow_hash(key, group->seed);
-		return by_flowlet(group, number, switch_index, hash, key->dscp);
+		return by_flowlet(group, number, switch_index, hash, key->dscp, bytes);
 	default:
 		return first_alive(group);
 	}

@@ -1,10 +1,10 @@
 """A run lives in namespaces of its own (net, mount, pid, ipc) that end with it, whatever ends it.
 
 The process that the user started (the top) starts a launcher, the launcher becomes the parent of the
-sandbox's process 1 (`emulator.sandbox_init`), and that one starts the program. Each dies with its
+sandbox's process 1 (`emulator.sandbox.init`), and that one starts the program. Each dies with its
 parent (PR_SET_PDEATHSIG), and process 1 holds one end of a socket pair whose other end is in the top,
 so that `kill -9` of the top at any moment ends everything. Outside nothing is written: what a run needs
-in /run, /tmp, /sys and so on are mounts that nobody else sees (`emulator.sandbox_mounts`).
+in /run, /tmp, /sys and so on are mounts that nobody else sees (`emulator.sandbox.mounts`).
 
 Signals: SIGINT, SIGTERM and SIGHUP at the top become one SIGTERM to the program inside, which has
 `grace_s` to save partial results. Inside, SIGINT and SIGHUP are ignored, because a terminal sends them
@@ -28,7 +28,7 @@ from emulator.errors import BadInput, Interrupted, MachineLacks, Unfinished
 
 PAYLOAD_FD = "EMULATOR_PAYLOAD_FD"
 SPEC_FD = "EMULATOR_SANDBOX_FD"
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 _END_S = 10.0  # for the kernel to end a sandbox that was told to go
 _SAME_STOP_S = 0.5  # one Ctrl-C can reach us twice (terminal and sudo); later than this it is a second one
@@ -59,7 +59,7 @@ def run_in_sandbox(argv: Sequence[str], payload: bytes | Mapping = b"", *, deadl
             "interactive": interactive, "keep": [str(path) for path in _kept(keep)]}).encode())
         with _signals(interactive) as stop:
             launcher = subprocess.Popen(
-                [sys.executable, "-S", "-m", "emulator.sandbox_init"],
+                [sys.executable, "-S", "-m", "emulator.sandbox.init"],
                 pass_fds=[*passed, spec, inner.fileno()], env=_environment(data, spec),
                 stdin=None if interactive else subprocess.DEVNULL)
             inner.close()

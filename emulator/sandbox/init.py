@@ -1,6 +1,6 @@
 """The two small processes between the top and the program: the launcher and the sandbox's process 1.
 
-`python -m emulator.sandbox_init` is started by `emulator.sandbox`. The launcher makes the namespaces,
+`python -m emulator.sandbox.init` is started by `emulator.sandbox.enter`. The launcher makes the namespaces,
 becomes the parent of process 1 and hands its exit status on. Process 1 prepares the sandbox, starts the
 program, collects orphans (daemons that detach end up with it), forwards the stop, and ends at once when
 the top is gone; with process 1 the kernel ends every process of the namespace.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from emulator import syscalls
 from emulator.errors import EmulatorError, MachineLacks
-from emulator.sandbox_mounts import check_kept, mount_private
+from emulator.sandbox.mounts import check_kept, mount_private
 
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1  # include/uapi/linux/sockios.h, if.h
 _LEFT_TO_TOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
