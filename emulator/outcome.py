@@ -40,7 +40,7 @@ class Outcome:
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
     no queue is. scheduling: the controller's books on what it moved, before and after; None where it moves
     nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
-    a switch's process died. delay: what the relay of --delay did, None without one. bit_errors:
+    a switch's process died. delay: what delayed links (--delay) did, None without one. bit_errors:
     switch port -> packets of its link lost to bit errors. program: how a real program's ranks ended.
     group_packets: interface -> packets that select groups sent out of it, where only they do and no table
     changed. error: why the run broke off, as (exit status, sentence).

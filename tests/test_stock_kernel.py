@@ -69,3 +69,24 @@ def test_a_small_experiment_passes_on_the_kernel_datapath(vm_run: Path, tmp_path
     assert 0.8 < workload["efficiency"] < 1.01, workload  # one lost tail costs 0.2 s of 2.5
     assert summary["loss"]["dropped_packets"] > 0, "the queue of 60 kB was meant to overflow"
     assert summary["queues"]["max_bytes"] > 0.95 * 60e3, summary["queues"]["port"]
+
+
+@pytest.mark.long
+@pytest.mark.root
+def test_a_delay_is_netems_where_the_kernel_has_it(vm_run: Path, tmp_path: Path) -> None:
+    """Four links there and four back of 5 ms each; the run itself makes the kernel load netem."""
+    bundle = tmp_path / "bundle"
+    done = subprocess.run(
+        [vm_run, "--icount", "0", "-t", str(RUN_S), "--boot-timeout", str(BOOT_S), "--project", CLONE, "--ro",
+         "--share", tmp_path, "--", sys.executable, "-m", "emulator.run", "--switch", "bpf",
+         "--topology", "leaf-spine:leaves=2,spines=1,hosts=1", "--workload", "pattern:pair=0-1,bytes=250kB",
+         "--rate", "2mbit", "--delay", "5ms", "--quiet", "--out", bundle],
+        capture_output=True, text=True, timeout=PREPARE_S + BOOT_S + RUN_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "links are delayed by netem" in done.stdout + done.stderr
+    summary = json.loads((bundle / "summary.json").read_text())
+    delay = summary["delay"]
+    assert summary["environment"]["link_delay"] == delay["way"] == "netem"
+    assert delay["timed"] == delay["relayed"] > 4 * 250_000 / 1448 and not any(delay["losses"].values())
+    assert delay["late_p99_s"] < 1e-4, "on a clock that counts instructions"
+    assert 8 * 0.005 <= summary["transport"]["rtt_min_s"] < 8 * 0.005 + 0.001

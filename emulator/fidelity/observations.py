@@ -75,7 +75,7 @@ class Observations:
     program_cpu_s: what the processes of a real program took of this machine's cores, start-up included; None
         where a workload was replayed.
     impossible_windows: congestion windows of a BPF algorithm that no TCP could have reached.
-    delay: what the relay of --delay did, None where links have no delay.
+    delay: what delayed links (--delay) did, None where links have no delay.
     pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
         classes refused.
     planned: what events did on purpose, which is no fault.
