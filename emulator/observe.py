@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from emulator.fabric.link import shape
@@ -124,7 +125,7 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
     delays = []
     for key, back in outcome.return_paths.items():
         connection = connections.get(key)
-        if connection is None or len(connection.rtt_samples_s) < fewest:
+        if connection is None or len(connection.rtt_samples_s) < fewest or not renewed(connection.rtt_samples_s):
             continue
         if mixed & {key.src, key.dst}:
             continue
@@ -140,6 +141,12 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
         rtt_s = sum(connection.rtt_samples_s) / len(connection.rtt_samples_s)
         delays.append(PathDelay(f"{hosts[0]}-{hosts[-1]}", ports, rtt_s, base, waits))
     return delays
+
+
+def renewed(samples_s: Sequence[float]) -> bool:
+    """Whether most samples are of new round trips; where nothing is acknowledged a socket keeps its last."""
+    changes = sum(before != after for before, after in pairwise(samples_s))
+    return 2 * changes >= len(samples_s)
 
 
 def _class_waits_s(plan: Plan, outcome: Outcome, number: int) -> dict[str, float]:

@@ -24,6 +24,7 @@ from tests.sound_run import (
 from emulator.fabric.spec import Port
 from emulator.fidelity import judge
 from emulator.fidelity.accounts import CHECKSUM_ERRORS, SOCKET_DROPS
+from emulator.observe import renewed
 from emulator.telemetry.counters import Backlog
 
 
@@ -165,3 +166,10 @@ def test_reasons_name_their_check() -> None:
     verdict = judge(replace(sound(), packet_ins=2, payload_errors=1))
     assert verdict.verdict == "fail"
     assert [reason.partition(":")[0] for reason in verdict.reasons] == ["packet-in", "checksums"]
+
+
+def test_round_trips_that_are_not_renewed_are_not_judged():
+    """A connection that a strict class starves keeps the handshake's round trip, however long its packets wait."""
+    assert not renewed((2.8e-05,) * 60)
+    assert not renewed((2.8e-05,) * 40 + tuple(0.1 + number / 1e3 for number in range(20)))
+    assert renewed(tuple(0.1 + (number % 7) / 1e3 for number in range(60)))
