@@ -1,7 +1,8 @@
 """One period of global scheduling after another: counters in, placement out, and the books on all moves.
 
 A pair of hosts is an elephant while it sends more than the threshold; it stays one until it has been below
-half of that for QUIET_PERIODS periods in a row, so that a flow at the threshold does not flap.
+half of that for QUIET_S and two periods at least: neither does a flow at the threshold flap, nor does one that
+waits for its turn in a collective lose its path, and others theirs as it comes back.
 """
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from controllers.scheduling.options import SCHEDULERS, Scheduling
 from controllers.scheduling.paths import Path, PathLists
 from controllers.scheduling.place import Pair, Situation, loads
 
-QUIET_PERIODS = 2
+QUIET_S, QUIET_PERIODS = 2.0, 2
 EVENTS_KEPT = 500
 
 
@@ -55,6 +56,7 @@ class SchedulingLoop:
         self.books = Books()
         self._last: Reading | None = None
         self._quiet: dict[Pair, int] = {}  # elephant -> periods below half of the threshold
+        self._quiet_periods = max(QUIET_PERIODS, round(QUIET_S / scheduling.period_s))
         self._been: dict[Pair, set[Path]] = defaultdict(set)
 
     def step(self, reading: Reading) -> bool:
@@ -87,7 +89,7 @@ class SchedulingLoop:
                 self._quiet[pair] = 0
             elif pair in self._quiet:
                 self._quiet[pair] = self._quiet[pair] + 1 if rate < threshold / 2 else 0
-                if self._quiet[pair] >= QUIET_PERIODS:
+                if self._quiet[pair] >= self._quiet_periods:
                     del self._quiet[pair]
         for pair in self._quiet.keys() - rates.keys():
             del self._quiet[pair]

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from controllers.network import Network
 from controllers.scheduling.counters import pair_bytes
-from controllers.scheduling.loop import QUIET_PERIODS, Reading, SchedulingLoop
+from controllers.scheduling.loop import QUIET_PERIODS, QUIET_S, Reading, SchedulingLoop
 from controllers.scheduling.options import SCHEDULERS, Scheduling
 from controllers.scheduling.paths import PathLists
 from controllers.scheduling.steering import PAIR_PRIORITY
@@ -60,6 +60,15 @@ def test_mice_are_left_alone_and_what_ends_is_released():
     assert not run(scheduling, {("h1", "h9"): 0.0}, 5, periods=QUIET_PERIODS - 1)
     assert run(scheduling, {("h1", "h9"): 0.0}, 5 + QUIET_PERIODS, periods=1)
     assert scheduling.placed == {} and scheduling.summary()["released"] == 1
+
+
+def test_who_waits_for_its_turn_in_a_collective_keeps_its_path():
+    scheduling = SchedulingLoop(PathLists(GRAPH), Scheduling("sa", 0.2, 0.1, 0.1), RATE_BPS, seed=1)
+    everybody = dict.fromkeys(STRIDE_8, 0.9)
+    run(scheduling, everybody, 0, periods=2)
+    kept = dict(scheduling.placed)
+    assert not run(scheduling, everybody | {("h1", "h9"): 0.0}, 2, periods=round(QUIET_S / 0.2) - 1)
+    assert not run(scheduling, everybody, 20, periods=1) and scheduling.placed == kept
 
 
 def test_neighbours_of_one_rack_are_no_elephants():
