@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
 
 MOST_FIGURE = 14  # columns that a figure with its unit takes; what is longer is text
+MOST_WORD = 26  # columns up to which a word of text stays whole: target-rate=1600gbit
 
 
 class FittedTable(Table):
@@ -83,8 +84,8 @@ def _most(column: Column) -> int:
 
 
 def _least(column: Column) -> int:
-    """Whole figures in a right column, whole words in a left one, up to a length that no figure has."""
-    parts = _lines(column)
+    """Whole figures in a right column, whole words in a left one, up to a length that few have."""
+    parts, most = _lines(column), MOST_FIGURE
     if column.justify != "right":
-        parts = [word for line in parts for word in line.split()]
-    return min(_most(column), max([_words(column), *(min(len(part), MOST_FIGURE) for part in parts)]))
+        parts, most = [word for line in parts for word in line.split()], MOST_WORD
+    return min(_most(column), max([_words(column), *(min(len(part), most) for part in parts)]))
