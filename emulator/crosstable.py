@@ -24,7 +24,8 @@ from traffic.importers.strict_yaml import written
 from traffic.importers.text import read_lines
 
 REFERENCE = "reference"
-FIGURES = ("host_links_share", "efficiency", "completion_s", "goodput_bps", "busbw_bps", "algbw_bps")
+SHARE = "network_share"
+FIGURES = ("host_links_share", "efficiency", "completion_s", "goodput_bps", "busbw_bps", "algbw_bps", SHARE)
 KEYS = ("rows", "columns", "figure", "published", "notes")
 
 
@@ -158,12 +159,20 @@ class Filled:
                 "distance_of_published": self.resemblance()}
 
 
+def _figure(workload: Mapping[str, Any], name: str) -> float | None:
+    """Of the workload block; the network's share as the mean over its iterations."""
+    if name != SHARE:
+        return workload[name]
+    shares = [each[SHARE] for each in workload["iterations"] if each[SHARE] is not None]
+    return mean(shares) if shares else None
+
+
 def fill(table: CrossTable, runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Filled:
     """The table from (label, summary) of all runs; a run without the figure (it broke off) is left out."""
     found: dict[tuple[str, str], list[tuple[float, bool]]] = {}
     against: dict[str, list[tuple[float, bool]]] = {}
     for label, summary in runs:
-        value = summary["workload"][table.figure]
+        value = _figure(summary["workload"], table.figure)
         if value is None:
             continue
         words = dict(word.split("=", 1) for word in label.split() if "=" in word)

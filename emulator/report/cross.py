@@ -45,9 +45,9 @@ def _rows(rows: Sequence[str]) -> list[str]:
 
 
 def _heads(columns: list[str]) -> list[str]:
-    """Names without their parameters, where they still differ."""
+    """Names without their parameters, where they still differ, else what differs in them."""
     short = [column.partition(":")[0] for column in columns]
-    return short if len(set(short)) == len(short) else columns
+    return short if len(set(short)) == len(short) else short_labels(columns)
 
 
 def _show(cell: Cell | None) -> str:
@@ -120,7 +120,7 @@ def svg(filled: Filled) -> str:
                          f'<line x1="{middle}" x2="{middle}" y1="{y(cell.mean - cell.sd):.1f}" '
                          f'y2="{y(cell.mean + cell.sd):.1f}" stroke="black"/>')
         parts.append(f'<text x="{left}" y="{HEIGHT_PX + 36 + 14 * (i % 2)}">{escape(row)}</text>')
-    for j, column in enumerate(columns if len(columns) > 1 else ()):
+    for j, column in enumerate(_heads(list(columns)) if len(columns) > 1 else ()):
         x, colour = LEFT_PX + j * 110, COLOURS[j % len(COLOURS)]
         parts.append(f'<rect x="{x}" y="{HEIGHT_PX + 66}" width="10" height="10" fill="{colour}"/>'
                      f'<text x="{x + 14}" y="{HEIGHT_PX + 76}">{escape(column)}</text>')
