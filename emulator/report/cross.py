@@ -18,11 +18,10 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 def cross(filled: Filled) -> Group:
     """The table; below it bars where there is a single column, and what published figures resemble."""
     t = filled.table
-    unit = f"{t.figure}{' as a fraction of the reference' if t.referred else ''}"
     published = list(dict.fromkeys(name for row in t.published.values() for name in row))
     columns = _heads([column or t.figure for column in filled.columns])
     labels = dict(zip(filled.rows, _rows(filled.rows)))
-    made = table(f"{unit}, mean ± sd over the seeds", t.rows, *(["reference"] if t.referred else []),
+    made = table(f"{_figure(filled)}, mean ± sd over the seeds", t.rows, *(["reference"] if t.referred else []),
                  *columns, *(f"publ.\n{name}" for name in published))
     for column in made.columns[1:len(made.columns) - len(published)]:
         column.min_width = CELL_CHARACTERS  # the heading folds, not the figure
@@ -34,6 +33,10 @@ def cross(filled: Filled) -> Group:
                        for name in published))
     return Group(made, *_doubts(filled), *_bars(filled), *_resemblance(filled),
                  *(f"Note: {note}" for note in t.notes))
+
+
+def _figure(filled: Filled) -> str:
+    return f"{filled.table.figure}{' as a fraction of the reference' if filled.table.referred else ''}"
 
 
 def _rows(rows: Sequence[str]) -> list[str]:
@@ -89,14 +92,15 @@ def _resemblance(filled: Filled) -> list[str]:
 
 
 def svg(filled: Filled) -> str:
-    """The cells as grouped bars with their spread, from zero; text in the rows' own words."""
+    """The cells as grouped bars with their spread, from zero; rows and columns by what differs in them."""
     columns, rows = filled.columns, filled.rows
     group_px = BAR_PX * len(columns) + BAR_PX
     width = LEFT_PX + group_px * len(rows) + 10
     top = max((cell.mean + cell.sd for cell in filled.cells.values()), default=1.0) or 1.0
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT_PX + 90}" '
              f'font-family="sans-serif" font-size="{TEXT_PX}">',
-             '<rect width="100%" height="100%" fill="white"/>']
+             '<rect width="100%" height="100%" fill="white"/>',
+             f'<text x="{LEFT_PX}" y="14">{escape(_figure(filled))}</text>']
 
     def y(value: float) -> float:
         return 20 + HEIGHT_PX * (1 - value / top)
@@ -106,7 +110,7 @@ def svg(filled: Filled) -> str:
         height = f"{y(value):.1f}"
         parts.append(f'<line x1="{LEFT_PX}" x2="{width}" y1="{height}" y2="{height}" stroke="#ddd"/>'
                      f'<text x="4" y="{y(value) + 4:.1f}">{value:.3g}</text>')
-    for i, row in enumerate(rows):
+    for i, (row, name) in enumerate(zip(rows, _rows(rows))):
         left = LEFT_PX + i * group_px + BAR_PX // 2
         for j, column in enumerate(columns):
             cell = filled.cells.get((row, column))
@@ -119,7 +123,7 @@ def svg(filled: Filled) -> str:
                          '</rect>'
                          f'<line x1="{middle}" x2="{middle}" y1="{y(cell.mean - cell.sd):.1f}" '
                          f'y2="{y(cell.mean + cell.sd):.1f}" stroke="black"/>')
-        parts.append(f'<text x="{left}" y="{HEIGHT_PX + 36 + 14 * (i % 2)}">{escape(row)}</text>')
+        parts.append(f'<text x="{left}" y="{HEIGHT_PX + 36 + 14 * (i % 2)}">{escape(name)}</text>')
     for j, column in enumerate(_heads(list(columns)) if len(columns) > 1 else ()):
         x, colour = LEFT_PX + j * 110, COLOURS[j % len(COLOURS)]
         parts.append(f'<rect x="{x}" y="{HEIGHT_PX + 66}" width="10" height="10" fill="{colour}"/>'
