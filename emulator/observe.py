@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -121,15 +121,15 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
     fewest = max(LONG_FLOW_SAMPLES, ALL_ALONG * (outcome.ended_s - outcome.started_s) / RTT_SAMPLE_S)
     numbers = {plan.class_number(key.traffic_class) for key in connections}
     waits_s = {number: _class_waits_s(plan, outcome, number) for number in numbers}
-    mixed = _mixed(plan, connections) if plan.classes else set()
+    mixed = _mixed(plan, outcome.paths) if plan.classes else set()
     delays = []
     for key, back in outcome.return_paths.items():
         connection = connections.get(key)
         if connection is None or len(connection.rtt_samples_s) < fewest or not renewed(connection.rtt_samples_s):
             continue
-        if mixed & {key.src, key.dst}:
-            continue
         if not (back and outcome.paths[key]):  # spread over many paths
+            continue
+        if mixed & {back[0], back[-1]}:
             continue
         waits = waits_s[plan.class_number(key.traffic_class)]
         path = [links[frozenset(pair)] for pair in zip(outcome.paths[key], outcome.paths[key][1:])]
@@ -158,14 +158,14 @@ def _class_waits_s(plan: Plan, outcome: Outcome, number: int) -> dict[str, float
             for column, queue in enumerate(record.queues) if queue.traffic_class == number}
 
 
-def _mixed(plan: Plan, keys: Iterable[ConnectionKey]) -> set[int]:
-    """Ranks that send data, and packets of several classes: how long each waits in the host's own port is
-    not known."""
-    classes: defaultdict[int, set[int]] = defaultdict(set)
-    for key in keys:
-        for rank in (key.src, key.dst):
-            classes[rank].add(plan.class_number(key.traffic_class))
-    return {key.src for key in keys if len(classes[key.src]) > 1}
+def _mixed(plan: Plan, paths: Mapping[ConnectionKey, tuple[str, ...]]) -> set[str]:
+    """Hosts that send data, and packets of several classes: how long each waits in the host's own port is
+    not known. By host, not by rank: a host has one number in a job and another in the background."""
+    classes: defaultdict[str, set[int]] = defaultdict(set)
+    for key, way in paths.items():
+        for host in way[:1] + way[-1:]:
+            classes[host].add(plan.class_number(key.traffic_class))
+    return {way[0] for way in paths.values() if way and len(classes[way[0]]) > 1}
 
 
 def _links(plan: Plan) -> dict[frozenset[str], Link]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from emulator.report.tables import percent, seconds, table
+from emulator.report.tables import percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size
 
 Summary = Mapping[str, Any]
@@ -48,6 +48,8 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
              for row in (summary.get("classes") or {}).get("by_class", ()) if row["messages"]]
     if len({label for label, _ in found}) < 2:
         return None
+    labels = [label for label, _ in rows]
+    short = dict(zip(labels, short_labels(labels)))
     made = table("Classes of service, side by side", "class", "run", "weight", "rate", "share", "fair",
                  "queue p99", "delay p99", "FCT p50", "FCT p99")
     made.columns[1].justify = "left"
@@ -56,7 +58,7 @@ def classes_side_by_side(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     for name in dict.fromkeys(row["name"] for _, row in found):
         for label, row in found:
             if row["name"] == name:
-                made.add_row(name, label, _service(row), _rate(row), percent(row["share"]),
+                made.add_row(name, short[label], _service(row), _rate(row), percent(row["share"]),
                              percent(row["fair_share"]), _size(row["queue_p99_bytes"]),
                              *(seconds(row[key]) for key in ("delay_p99_s", "fct_p50_s", "fct_p99_s")))
     return made

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from emulator.report.tables import number, percent, seconds, table
+from emulator.report.tables import number, percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
@@ -50,15 +50,16 @@ def background(summary: Summary) -> list[Any]:
 def compared(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     """Each job's iteration in each run, its share of the ideal, and, where a run had it alone (--only), how
     much longer it took among the others. None without several jobs or runs."""
-    names = list(dict.fromkeys(job["name"] for _, s in rows for job in s["jobs"]))
-    if len(names) < 2 or len(rows) < 2:
+    if len(rows) < 2 or not any(len(s["jobs"]) > 1 or s["experiment"]["only"] for _, s in rows):
         return None
+    labels = [label for label, _ in rows]
+    short = dict(zip(labels, short_labels(labels)))
     made = table("Jobs over all runs", "run", "job", "iteration", "ideal", "of ideal", "fluid model",
                  "against its run alone")
     for label, s in rows:
         for job in s["jobs"]:
             if job["runs"]:
-                made.add_row(label, job["name"], seconds(job["completion_s"]), show_time(job["ideal_s"]),
+                made.add_row(short[label], job["name"], seconds(job["completion_s"]), show_time(job["ideal_s"]),
                              percent(job["efficiency"]), percent(job["expected_efficiency"]),
                              _against(alone_s(rows, label, job["name"]), job["completion_s"]))
     return made
