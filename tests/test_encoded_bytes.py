@@ -15,8 +15,10 @@ pytestmark = [pytest.mark.root,
 PARAMETERS, RANKS, ROUNDS = 200_000, 4, 2
 
 
-@pytest.mark.parametrize("name, sends", [("int8", 2 * (RANKS - 1) / RANKS), ("1bit", 2 * (RANKS - 1) / RANKS),
-                                         ("topk:0.01", RANKS - 1)])
+@pytest.mark.parametrize("name, sends", [
+    pytest.param("int8", 2 * (RANKS - 1) / RANKS, marks=pytest.mark.long),
+    pytest.param("1bit", 2 * (RANKS - 1) / RANKS, marks=pytest.mark.long),
+    ("topk:0.01", RANKS - 1)])
 def test_links_carry_what_the_encoder_makes(tmp_path: Path, name: str, sends: float) -> None:
     """`sends`: how many encodings a rank sends: chunks exchanged and sums gathered, or all encodings gathered.
 

@@ -46,6 +46,7 @@ def test_both_scopes_together_place_elephants_beside_adaptive_switches(tmp_path)
 
 
 @pytest.mark.skipif(not shutil.which("ovs-vswitchd"), reason="needs Open vSwitch")
+@pytest.mark.long
 def test_wcmp_divides_on_open_vswitch(tmp_path):
     """64 flows a leaf, 1:4; a share of one half, as under ECMP, is 6 standard deviations away."""
     out = tmp_path / "out"

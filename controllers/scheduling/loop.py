@@ -1,12 +1,12 @@
 """One period of global scheduling after another: counters in, placement out, and the books on all moves.
 
 A pair of hosts is an elephant while it sends more than the threshold; it stays one until it has been below
-half of that for QUIET_S and two periods at least: neither does a flow at the threshold flap, nor does one that
-waits for its turn in a collective lose its path, and others theirs as it comes back.
+half of that for two periods, so that a flow at the threshold does not flap, and for QUIET_S where it sent in
+several: one that waits for its turn in a collective does not lose its path, and others theirs as it comes back.
 """
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -56,6 +56,7 @@ class SchedulingLoop:
         self.books = Books()
         self._last: Reading | None = None
         self._quiet: dict[Pair, int] = {}  # elephant -> periods below half of the threshold
+        self._loud: Counter[Pair] = Counter()  # elephant -> periods above the threshold
         self._quiet_periods = max(QUIET_PERIODS, round(QUIET_S / scheduling.period_s))
         self._been: dict[Pair, set[Path]] = defaultdict(set)
 
@@ -87,12 +88,14 @@ class SchedulingLoop:
         for pair, rate in rates.items():
             if rate > threshold and self.paths.of(*pair) and self.paths.of(*pair)[0]:
                 self._quiet[pair] = 0
+                self._loud[pair] += 1
             elif pair in self._quiet:
                 self._quiet[pair] = self._quiet[pair] + 1 if rate < threshold / 2 else 0
-                if self._quiet[pair] >= self._quiet_periods:
-                    del self._quiet[pair]
+                lasting = self._loud[pair] > QUIET_PERIODS
+                if self._quiet[pair] >= (self._quiet_periods if lasting else QUIET_PERIODS):
+                    del self._quiet[pair], self._loud[pair]
         for pair in self._quiet.keys() - rates.keys():
-            del self._quiet[pair]
+            del self._quiet[pair], self._loud[pair]
         return set(self._quiet)
 
     def _adopt(self, placed: dict[Pair, Path], time_s: float) -> bool:

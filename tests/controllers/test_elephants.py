@@ -65,9 +65,9 @@ def test_mice_are_left_alone_and_what_ends_is_released():
 def test_who_waits_for_its_turn_in_a_collective_keeps_its_path():
     scheduling = SchedulingLoop(PathLists(GRAPH), Scheduling("sa", 0.2, 0.1, 0.1), RATE_BPS, seed=1)
     everybody = dict.fromkeys(STRIDE_8, 0.9)
-    run(scheduling, everybody, 0, periods=2)
+    run(scheduling, everybody, 0, periods=4)
     kept = dict(scheduling.placed)
-    assert not run(scheduling, everybody | {("h1", "h9"): 0.0}, 2, periods=round(QUIET_S / 0.2) - 1)
+    assert not run(scheduling, everybody | {("h1", "h9"): 0.0}, 4, periods=round(QUIET_S / 0.2) - 1)
     assert not run(scheduling, everybody, 20, periods=1) and scheduling.placed == kept
 
 
