@@ -7,7 +7,6 @@ one seed of the draw stands for one set of source ports. Rates are fractions of 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -125,28 +124,26 @@ def expected_share(workload: Workload, paths: Paths, routing: str, seeds: Iterab
 def messages_by_step(schedule: Schedule) -> list[dict[Connection, int]]:
     """Bytes of each connection in each (phase, step), in order of first appearance.
 
-    Where a step of a phase has more slices than the phase has steps, all of them are under way at once, so
-    that the whole phase counts as one step; with fewer only neighbouring steps overlap, which is left out.
-    Not so where slices wait for what their own rank sent in the step before, as those of an all-to-all do.
+    Where a phase sends slices its steps overlap, so that the whole phase counts as one step; not so where
+    slices wait for what their own rank sent in the step before, as those of an all-to-all do.
     """
     steps: dict[tuple[str, int], dict[Connection, int]] = {}
-    slices: Counter[tuple[str, int, Connection]] = Counter()
+    sliced: set[str] = set()
     in_step: set[str] = set()
     for rank, ops in enumerate(schedule.ranks):
         for op in ops:
             if op.kind is Kind.SEND:
                 step = steps.setdefault((op.phase, op.step), {})
                 key = (rank, op.peer, op.channel)
+                if key in step:
+                    sliced.add(op.phase)
                 step[key] = step.get(key, 0) + op.size_bytes
-                slices[op.phase, op.step, key] += 1
                 before = (Kind.SEND, op.phase, op.step - 1)
                 if any((ops[dep].kind, ops[dep].phase, ops[dep].step) == before for dep in op.deps):
                     in_step.add(op.phase)
-    length = Counter(phase for phase, _ in steps)
-    pipelined = {phase for (phase, _, _), number in slices.items() if number > length[phase]}
     together: dict[tuple[str, int], dict[Connection, int]] = {}
     for (phase, number), step in steps.items():
-        merged = together.setdefault((phase, -1 if phase in pipelined - in_step else number), {})
+        merged = together.setdefault((phase, -1 if phase in sliced - in_step else number), {})
         for key, size_bytes in step.items():
             merged[key] = merged.get(key, 0) + size_bytes
     return list(together.values())

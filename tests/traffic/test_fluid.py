@@ -84,13 +84,12 @@ def test_halving_doubling_with_the_nearest_first_loses_less_than_half(paths):
 
 
 def test_slices_make_the_steps_of_a_phase_overlap(paths):
-    """A ring's flows are the same in every step; a tree's levels meet each other once slices fill them all."""
+    """A ring's flows are the same in every step; a tree's levels meet each other once it is sliced."""
     for slices in (1, 4):
         share = expected_share(job(ring.all_reduce(16, 160_000, slices), "random"), paths, "ecmp", range(20))
         assert share == expected_share(job(ring.all_reduce(16, 160_000), "random"), paths, "ecmp", range(20))
     steps = messages_by_step(tree.all_reduce(16, 160_000))
-    assert len(steps) == 8 and len(messages_by_step(tree.all_reduce(16, 160_000, 16))) == 1
-    assert len(messages_by_step(tree.all_reduce(16, 160_000, 4))) == 8
+    assert len(steps) == 8 and len(messages_by_step(tree.all_reduce(16, 160_000, 4))) == 1
     assert len(messages_by_step(pairwise.all_to_all(16, 160_000, 4))) == 15
     assert sum(sum(step.values()) for step in steps) == 2 * 15 * 160_000
 
