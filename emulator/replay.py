@@ -18,7 +18,8 @@ from emulator.telemetry.counters import Snapshot, difference, take_snapshot, wit
 from emulator.telemetry.sampler import QueueSampler
 from traffic.engine import Engine, EngineOptions
 from traffic.records import ConnectionKey
-from traffic.transport import Endpoint, TcpTransport
+from traffic.tcp import TcpTransport
+from traffic.transport import Endpoint
 
 if TYPE_CHECKING:
     from emulator.session import Session

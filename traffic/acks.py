@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traffic.transport import BUFFER_BYTES
+from traffic.tcp import BUFFER_BYTES
 from traffic.wire import ACK_EVERY
 
 SKB_BYTES = 840

@@ -16,7 +16,7 @@ from emulator.errors import MachineLacks
 from emulator.netlink import Netlink, NetlinkError, attributes
 from emulator.telemetry.namespaces import inside
 from traffic.records import TcpInfo
-from traffic.transport import parse_tcp_info
+from traffic.tcp import parse_tcp_info
 
 ESTABLISHED, SYN_SENT, TIME_WAIT, CLOSE, LISTEN = 1, 2, 6, 7, 10
 STATES = {1: "ESTABLISHED", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2", 6: "TIME-WAIT",

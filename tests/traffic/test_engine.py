@@ -6,7 +6,8 @@ from traffic.collectives import halving_doubling, pairwise, ring
 from traffic.engine import Engine, EngineOptions
 from traffic.jobs import together
 from traffic.schedule import Background, BackgroundFlow, Collective, Job, Kind, Op, Schedule, Workload
-from traffic.transport import Endpoint, TcpTransport
+from traffic.tcp import TcpTransport
+from traffic.transport import Endpoint
 
 
 def replay(schedule, collective=None, deadline_s=20.0, iterations=1, **options):
