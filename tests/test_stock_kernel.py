@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.root, pytest.mark.stock]
+
 CLONE = Path(__file__).resolve().parent.parent
 PREPARE_S, BOOT_S, RUN_S = 300, 120, 240  # bounds of a hang; the run takes about 70 s of an idle core
 
@@ -44,7 +46,6 @@ def vm_run() -> Path:
     return tool
 
 
-@pytest.mark.root
 def test_a_small_experiment_passes_on_the_kernel_datapath(vm_run: Path, tmp_path: Path) -> None:
     """Three senders into one port: a full queue, drops, and every account must still balance.
 
@@ -72,7 +73,6 @@ def test_a_small_experiment_passes_on_the_kernel_datapath(vm_run: Path, tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.root
 def test_a_delay_is_netems_where_the_kernel_has_it(vm_run: Path, tmp_path: Path) -> None:
     """Four links there and four back of 5 ms each; the run itself makes the kernel load netem."""
     bundle = tmp_path / "bundle"
