@@ -5,7 +5,8 @@ It travels into the sandbox as it is. `emulator.resolve` makes it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from controllers.external import external_address
@@ -28,6 +29,8 @@ from traffic.schedule import Job, Workload
 from traffic.wire import Wire
 
 SWIFT_TARGET_FRAMES = 12
+UNMARKED = ("--cc dctcp without --ecn: no queue marks packets, so DCTCP hears of none before it drops, and behaves "
+            "much as Reno does; add --ecn SIZE")
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class Plan:
     only: frozenset[int] | None
     classes: ClassTable | None = None
     program: Program | None = None
+    varied: Mapping[str, str] = field(default_factory=dict)  # see `matrix.Run`
+    reference: bool = False
+    remarks: tuple[str, ...] = ()  # on what this run has in common with others of its invocation
 
     @property
     def fabric(self) -> FabricSpec:
@@ -109,6 +115,12 @@ class Plan:
     def external(self) -> tuple[str, int] | None:
         """(host, port) of a controller outside of the run that decides instead of ours."""
         return external_address(self.experiment.routing)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader of the result should know."""
+        unmarked = self.experiment.cc == "dctcp" and not self.fabric.ecn
+        return (*self.workload.notes, *self.remarks, *([UNMARKED] if unmarked else []))
 
     @property
     def iterations(self) -> int:

@@ -28,12 +28,13 @@ from emulator.delay import way as delay_way
 from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
 from emulator.outcome import Outcome
 from emulator.plan import Plan
-from emulator.resolve import SWITCHES, resolve
+from emulator.planning import plan_all
+from emulator.resolve import SWITCHES
 from emulator.programs.mpi import require as require_mpi
 from emulator.sandbox import enter
 from emulator.sandbox.mounts import check_kept
 from emulator.stdout import printing
-from emulator.writing import keep, write
+from emulator.writing import keep, summarised, write
 from traffic.engine import connections_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,7 +62,7 @@ def _main(argv: list[str]) -> int:
     now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
     asked = options.parse(argv, str(DEFAULT_FILE), now)
     machine.require_mininet()
-    plans = [resolve(label, experiment, *_switch(experiment.switch)) for label, experiment in asked.runs]
+    plans = plan_all(asked.runs, _switch)
     target = Bundle(asked.out, asked.force)
     check_kept([Path(os.path.realpath(target.path))])
     folders = [target] if len(plans) == 1 else [_folder(target, plan, asked.force) for plan in plans]
@@ -95,7 +96,8 @@ def _main(argv: list[str]) -> int:
                       file=sys.stderr)
                 status = Interrupted.exit_status
                 break
-            summary = write(folder, plan, outcome)
+            summary, listed = summarised(plan, outcome)
+            write(folder, plan, outcome, summary, listed)
             rows.append((plan.label, summary))
             if outcome.engine:  # else there is nothing but the sentence that says why
                 _show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
@@ -225,7 +227,7 @@ def _open_files(plan: Plan) -> int:
 def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
     """The folder of one run of several: its label with nothing that a path could trip over."""
     name = "".join(c if c.isascii() and c.isalnum() or c in "=.-" else "_" for c in plan.label)
-    return Bundle(str(target.path / name), force)
+    return target.folder(name)
 
 
 def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.bundle import folder_names
 from emulator.errors import BadInput
 from emulator.experiment import Experiment, ExperimentFile, dump, make, read_file, schema
-from emulator.matrix import expand
+from emulator.matrix import expand, names
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "experiment.schema.json"
 WORDS = st.text(
@@ -39,11 +40,12 @@ def test_a_matrix_runs_every_combination_once(matrix: dict[str, list[int]]) -> N
     count = 1
     for listed in matrix.values():
         count *= len(listed)
-    assert len(runs) == count == len({label for label, _ in runs})
-    for label, experiment in runs:
-        values = experiment.model_dump(by_alias=True)
-        for word in label.split():
-            name, value = word.split("=")
+    assert len(runs) == count == len({run.label for run in runs})
+    for run in runs:
+        values = run.experiment.model_dump(by_alias=True)
+        assert run.label == " ".join(f"{name}={value}" for name, value in run.varied.items())
+        assert set(run.varied) == set(matrix)
+        for name, value in run.varied.items():
             assert float(values[name]) == float(value) and int(value) in matrix[name]
 
 
@@ -51,8 +53,8 @@ def test_a_matrix_runs_every_combination_once(matrix: dict[str, list[int]]) -> N
 @given(st.integers(1, 1000), st.integers(0, 2**32 - 1000))
 def test_repeats_take_the_seeds_that_follow(repeat: int, seed: int) -> None:
     runs = expand({"repeat": repeat, "seed": seed})
-    assert [experiment.seed for _, experiment in runs] == list(range(seed, seed + repeat))
-    assert {experiment.repeat for _, experiment in runs} == {1}
+    assert [run.experiment.seed for run in runs] == list(range(seed, seed + repeat))
+    assert {run.experiment.repeat for run in runs} == {1}
 
 
 def test_files_are_found_beside_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,3 +94,32 @@ def test_values_are_not_guessed() -> None:
     for values in ({"topology": ["a"]}, {"rate": None}, {"cc": True}, {"mtu": True}, {"pcap": "h1-eth0"}):
         with pytest.raises(BadInput, match=next(iter(values))):
             make(values)
+
+
+TABLES = [{"gradients": {"weight": a}, "storage": {"weight": b}} for a, b in ((8, 1), (1, 8))]
+
+
+def test_different_values_never_read_alike(tmp_path: Path) -> None:
+    tables = expand({"matrix": {"classes": TABLES}})
+    assert [run.label for run in tables] == ["classes=gradients+storage", "classes=gradients+storage #2"]
+    assert [run.experiment.classes for run in tables] == TABLES
+    programs = [tmp_path / folder / "allreduce" for folder in ("old", "new")]
+    for program in programs:
+        program.parent.mkdir()
+        program.touch()
+    (tmp_path / "m.yaml").write_text("matrix: {run: [mpi old/allreduce, mpi new/allreduce, each true]}\n")
+    assert [run.varied["run"] for run in expand(read_file(str(tmp_path / "m.yaml")))] == [
+        f"mpi {programs[0]}", f"mpi {programs[1]}", "each true"]
+
+
+@given(st.lists(st.sampled_from(["a", "a #2", {"a": 1}, {"a": 2}, ("a",), False, "off"]), unique_by=repr))
+def test_names_are_as_many_as_values(listed: list[object]) -> None:
+    assert len(set(names(listed))) == len(listed)
+
+
+@given(st.lists(st.text(max_size=200), unique=True, max_size=8))
+def test_every_run_has_a_folder_of_its_own(labels: list[str]) -> None:
+    made = folder_names([*labels, "routing=ecmp seed=1"])
+    assert len({name.lower() for name in made}) == len(made)
+    assert all(len(name) <= 140 and "/" not in name and name.isascii() for name in made)
+    assert made[-1].startswith("routing=ecmp_seed=1")
