@@ -26,7 +26,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     started: list[object] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emulator.sandbox.enter.run_in_sandbox", lambda *a, **k: started.append(a))
-    monkeypatch.setattr("emulator.run._require", lambda plans: None)
+    monkeypatch.setattr("emulator.requirements.require", lambda plans: None)
 
     def check(*arguments: str, where: Path = tmp_path) -> str:
         before = sorted(where.rglob("*"))
@@ -236,9 +236,10 @@ def test_options_override_a_file(tmp_path: Path) -> None:
     file = tmp_path / "e.yaml"
     file.write_text("topology: star:hosts=4\nbyte_scale: 3\nseed: 5\n")
     asked = options.parse([str(file), "--seed", "9", "--byte-scale", "2"], "none", "now")
-    (label, made), = asked.runs
-    assert (label, made.seed, made.byte_scale, made.topology) == ("", 9, 2.0, "star:hosts=4")
-    assert asked.out == "results/now"
+    only, = asked.runs
+    made = only.experiment
+    assert (only.label, made.seed, made.byte_scale, made.topology) == ("", 9, 2.0, "star:hosts=4")
+    assert asked.out == "results/now" and asked.dated
 
 
 @pytest.mark.parametrize("word, shown", [("--help", "Exit status"), ("--version", "emulator "),
