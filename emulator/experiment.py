@@ -69,7 +69,7 @@ class Experiment(pydantic.BaseModel):
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
-                                                      "port's rate; auto is 100 frames")
+                                                      "rate of a host link; auto is 100 frames")
     ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf "
                                "switch)")
     delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
