@@ -61,8 +61,11 @@ def _notes(plan: Plan, outcome: Outcome) -> list[str]:
 
 
 def _experiment(plan: Plan) -> dict[str, Any]:
-    e = plan.experiment
-    return {"label": plan.label, "varied": dict(plan.varied), "reference": plan.reference,
+    """What was asked for, with nothing left to choose. target_rate_bps: null where nothing is dilated."""
+    e, asked = plan.experiment, plan.resolved.model_dump(by_alias=True, mode="json")
+    return {**{key: asked[key] for key in ("classes", "events", "jobs", "run", "pcap")},
+            "target_rate_bps": plan.wire.rate_bps * e.dilation if e.dilation != 1 else None,
+            "label": plan.label, "varied": dict(plan.varied), "reference": plan.reference,
             "topology": e.topology, "routing": e.routing, "switch": plan.switch,
             "datapath": plan.datapath, "workload": e.workload, "only": e.only,
             "background": e.background, "rate_bps": plan.wire.rate_bps,
