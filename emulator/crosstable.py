@@ -17,8 +17,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from emulator.beside import in_folder, placed
 from emulator.errors import BadInput, nearest
-from emulator.experiment import FILE_OPTIONS, option_name, with_file
+from emulator.experiment import option_name
 from emulator.matrix import SEED, Run, expand
 from traffic.importers.strict_yaml import written
 from traffic.importers.text import read_lines
@@ -90,13 +91,13 @@ def _lines(value: Any) -> bool:
 
 def reference_runs(values: Mapping[str, Any], where: str) -> list[Run]:
     """The runs that rows are measured against: one for each row and seed, without the matrix's columns."""
-    reference = {option_name(str(key)): value for key, value in (values.get("reference") or {}).items()}
-    if not reference:
+    given = {option_name(str(key)): value for key, value in (values.get("reference") or {}).items()}
+    if not given:
         return []
-    folder = Path(where).parent
-    for key in FILE_OPTIONS:
-        if isinstance(reference.get(key), str):
-            reference[key] = with_file(reference[key], lambda name: str(folder / name))
+    try:
+        reference = {key: placed(key, value, in_folder(Path(where).parent)) for key, value in given.items()}
+    except ValueError as error:
+        raise BadInput(f"{where}: reference: run {error}.") from None
     columns = option_name(str(values["table"].get("columns") or ""))
     matrix = {key: listed for key, listed in (values.get("matrix") or {}).items()
               if key not in reference and key != columns}

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.beside import placed
 from emulator.bundle import folder_names
+from emulator.crosstable import reference_runs
 from emulator.errors import BadInput
 from emulator.experiment import Experiment, ExperimentFile, dump, make, read_file, schema
 from emulator.matrix import expand, names
+from emulator.programs.spec import words
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "experiment.schema.json"
 WORDS = st.text(
@@ -74,6 +77,48 @@ def test_files_are_found_beside_the_experiment(tmp_path: Path, monkeypatch: pyte
         "simai:lab/pairs,map=first"]
     (inside / "e.yaml").write_text("topology: star\n")
     assert read_file("lab/e.yaml")["topology"] == "star", "a name of the catalogue, not the file beside it"
+
+
+def test_every_file_that_an_experiment_names_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, other = tmp_path / "lab", tmp_path / "other"
+    for folder in (lab, other):
+        folder.mkdir()
+        for name in ("sizes.txt", "hosts.txt", "two.cm"):
+            (folder / name).touch()
+    other.joinpath("only-here.txt").touch()
+    monkeypatch.chdir(other)
+    (lab / "e.yaml").write_text(
+        "background: cdf:sizes.txt,load=0.2\n"
+        "matrix:\n"
+        "  workload: [alltoall, 'allreduce:placement=file:hosts.txt,bytes=1MB', 'cm:two.cm,placement=file:hosts.txt']\n"
+        "  background: [cdf:websearch, 'cdf:sizes.txt,hosts=h1+h2', cdf:only-here.txt, off-line]\n"
+        "  run: ['each:placement=file:hosts.txt cat ./two.cm']\n"
+        "reference: {workload: 'alltoall:placement=file:hosts.txt', background: cdf:sizes.txt}\n"
+        "table: {rows: mtu}\n")
+    values = read_file("../lab/e.yaml")
+    assert values["background"] == "cdf:../lab/sizes.txt,load=0.2"
+    assert values["matrix"] == {
+        "workload": ["alltoall", "allreduce:placement=file:../lab/hosts.txt,bytes=1MB",
+                     "cm:../lab/two.cm,placement=file:../lab/hosts.txt"],
+        "background": ["cdf:websearch", "cdf:../lab/sizes.txt,hosts=h1+h2", "cdf:only-here.txt", "off-line"],
+        "run": [("each:placement=file:../lab/hosts.txt", "cat", "../lab/two.cm")]}
+    (lab / "j.yaml").write_text("jobs: ['two.cm; name=a', {workload: 'alltoall:placement=file:hosts.txt'}]\n")
+    assert read_file("../lab/j.yaml")["jobs"] == (
+        "../lab/two.cm; name=a", {"workload": "alltoall:placement=file:../lab/hosts.txt"})
+    reference, = reference_runs({**values, "matrix": {"mtu": [1500, 4000]}}, "../lab/e.yaml")[:1]
+    assert reference.experiment.workload == "alltoall:placement=file:../lab/hosts.txt"
+    assert reference.experiment.background == "cdf:../lab/sizes.txt"
+
+
+@given(st.sampled_from(["workload", "topology", "classes", "background", "jobs", "run", "rate"]),
+       st.text(max_size=300) | st.none() | st.integers())
+def test_what_names_no_file_stays_as_it_is(option: str, value: object) -> None:
+    try:
+        made = placed(option, value, lambda name: f"/nowhere/{name}")
+    except ValueError as error:
+        assert option == "run" and str(error)
+        return
+    assert made == (words(value) if option == "run" else value)
 
 
 def test_the_schema_in_the_documents_is_the_one_in_force() -> None:

@@ -47,6 +47,16 @@ def test_a_resolved_experiment_leaves_nothing_open(tmp_path: Path, monkeypatch: 
     assert again.workload.schedule == made.workload.schedule and again.wire == made.wire
 
 
+def test_the_files_of_a_program_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hosts.txt").write_text("h2\nh1\n")
+    Path("sizes.txt").write_text("100 0.5\n200 1\n")
+    made = plan(run=["each:ranks=2,placement=file:hosts.txt", "cat", "./hosts.txt"], workload="program")
+    assert made.resolved.run == (f"each:ranks=2,placement=file:{tmp_path}/hosts.txt", "cat", f"{tmp_path}/hosts.txt")
+    made = plan(background="cdf:sizes.txt,load=0.1", deadline="1s")
+    assert made.resolved.background == f"cdf:{tmp_path}/sizes.txt,load=0.1"
+
+
 @pytest.mark.parametrize("topology", ["fat-tree:k=4", "leaf-spine:leaves=2,spines=2,hosts=2", "star:hosts=4"])
 def test_auto_finds_a_rate_that_fits(topology: str) -> None:
     made = plan(topology=topology, workload="pattern:stride=1", rate="auto")
