@@ -183,8 +183,8 @@ def _lost(act: Callable[[], None], folder: Bundle) -> str:
     try:
         act()
     except OSError as error:
-        return (f"the results in {folder.path} are not complete: {error.strerror}. What is printed here is "
-                "all that there is of them; make room, or name another directory with --out, and run it again.")
+        return (f"the files in {folder.path} are not complete: {error.strerror}; what is printed is. Make room, "
+                "or name another directory with --out, before you run it again.")
     return ""
 
 

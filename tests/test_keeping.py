@@ -44,7 +44,7 @@ def test_a_full_disk_costs_files_not_the_report(disk: set[str], tmp_path: Path,
     assert run.main([*ARGUMENTS, "--quiet", "--out", str(tmp_path)]) == 4
     said = capsys.readouterr()
     assert "Verdict:" in said.out and "completion of an iteration" in said.out
-    assert said.err.startswith(f"emulator: the results in {tmp_path} are not complete: No space left on device.")
+    assert said.err.startswith(f"emulator: the files in {tmp_path} are not complete: No space left on device;")
     assert said.err.count("\n") == 1 and not (tmp_path / "summary.json").exists()
 
 
