@@ -166,7 +166,7 @@ def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained:
         if not all(left[a].get(b) for a in racks for b in racks if a != b and hops[a].get(b)):
             left = entry.next_hops(without(live, drained))  # some need a detour
         hops = filled(left, hops)
-    return tables_over(live, routing, seed, hops)
+    return tables_over(live, routing, seed, hops, without(live, drained))
 
 
 @lru_cache(maxsize=64)
@@ -174,4 +174,5 @@ def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changi
     entry, _ = parse_routing(routing)
     larger = without(graph, gone)
     hops = entry.next_hops(larger)
-    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))
+    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops),
+                       without(larger, changing))
