@@ -110,6 +110,16 @@ class ControllerProcess:
             raise EmulatorError(f"the controller does not answer on {self._socket}: {error}."
                                 f"{self._tail()}") from None
 
+    def order(self, request: Mapping[str, object], timeout_s: float) -> str:
+        """Give an order (`answers.py`); '' once it is carried out, else in one sentence why it was not."""
+        try:
+            answer = ask(self._socket, request, timeout_s)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return "the controller is down, or has not started yet."
+        except OSError as error:
+            return f"the controller did not say that it is done: {error}."
+        return str(answer.get("error", ""))
+
     def kill(self) -> None:
         """End the process as a crash would, with SIGKILL."""
         self._process.kill()
@@ -195,12 +205,18 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
 
 
 def ask(path: Path, request: Mapping[str, object], timeout_s: float) -> dict:
-    """Send a request to the socket at `path` and read the answer; raises OSError."""
+    """Send a request to the socket at `path` and read the answer; raises OSError, also where whoever answers
+    ends before the answer does.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         connection.connect(str(path))
         connection.sendall(json.dumps(request).encode() + b"\n")
-        return json.loads(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise ConnectionError("it hung up before it had answered") from None
 
 
 def _launch(config: Path, log: Path) -> subprocess.Popen:

@@ -140,11 +140,7 @@ class Conductor:
         """In a thread of its own: it waits for queues to empty, and other events go on meanwhile."""
 
         def drain() -> None:
-            try:
-                answer = self._controller.ask({"ask": event.kind, "name": event.target}, DRAIN_S)
-                refused = str(answer.get("error", ""))
-            except EmulatorError as error:
-                refused = str(error)
+            refused = self._controller.order({"ask": event.kind, "name": event.target}, DRAIN_S)
             with self._change:
                 self._happenings[number] = replace(self._happenings[number], done_s=time.monotonic(),
                                                    refused=refused)
