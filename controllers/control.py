@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from pathlib import Path
 
 from os_ken.controller import ofp_event
 from os_ken.controller.controller import Datapath
@@ -17,6 +18,7 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_D
 
 from controllers import readback
 from controllers.bookkeeping import Bookkeeper
+from controllers.drains import keep
 from controllers.elephants import Elephants
 from controllers.ledger import Ledger
 from controllers.network import Network
@@ -42,9 +44,11 @@ class _Reading:
 class Controller(Bookkeeper):
     """Events in, orders out. os-ken calls all handlers from one thread, so only the ledger is shared."""
 
-    def __init__(self, *args, ledger: Ledger, network: Network, elephants: Elephants | None = None, **kwargs):
+    def __init__(self, *args, ledger: Ledger, network: Network, drained: Path,
+                 elephants: Elephants | None = None, **kwargs):
+        """drained: the file that keeps the drained links of `network` (`drains.py`)."""
         super().__init__(*args, ledger=ledger, rollout=Rollout(network.tables()), **kwargs)
-        self.network, self.elephants = network, elephants
+        self.network, self._drained_file, self.elephants = network, drained, elephants
         self._reading: dict[int, _Reading] = {}
         self._planned = network  # what the present tables were planned on
         self._replanning = False
@@ -52,6 +56,7 @@ class Controller(Bookkeeper):
         self._told: dict[int, int] = {}     # switch -> changes of the present change
         self._begun = self._adopted = False
         self._gathering: threading.Timer | None = None
+        self._book_drained()
         if elephants:
             elephants.start(lambda: self.send_event(self.name, Look()))
 
@@ -270,11 +275,16 @@ class Controller(Bookkeeper):
     @set_ev_cls(Drain)
     def on_drain(self, order) -> None:
         try:
-            self.network = self.network.with_drained(order.name, order.drained)
-        except BadInput as refusal:
+            network = self.network.with_drained(order.name, order.drained)
+            keep(self._drained_file, network.drained)
+        except (BadInput, OSError) as refusal:
             order.answer.put(str(refusal))
             return
-        self.ledger.drained(f"{link.a}-{link.b}" for link in self.network.graph.links
-                            if link.index in self.network.drained)
+        self.network = network
+        self._book_drained()
         self._replan()
         order.answer.put("")
+
+    def _book_drained(self) -> None:
+        self.ledger.drained(f"{link.a}-{link.b}" for link in self.network.graph.links
+                            if link.index in self.network.drained)

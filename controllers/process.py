@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.drains import drains_file
 from controllers.routing import parse_routing, scheduling_of
 from emulator.errors import BadInput, EmulatorError, MachineLacks
 from topologies.graph import Graph
@@ -127,9 +128,8 @@ class ControllerProcess:
         self._socket.unlink(missing_ok=True)  # nobody listens there any more
 
     def restart(self) -> None:
-        """Start the process again as it was started, appending to its log; `kill` it before.
-
-        It dies with the thread that calls this.
+        """Start the process again as it was started, appending to its log; `kill` it before. Links that it
+        had drained are drained still. It dies with the thread that calls this.
         """
         self._process = _launch(self._socket.with_suffix(".json"), self.log)
 
@@ -186,7 +186,7 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
     """Start the controller in this network namespace, listening on 127.0.0.1:`port` for the switches.
 
     `rate_bps` is a host link's, which global scheduling measures elephants by. `run_dir` (existing) receives
-    controller.json, controller.log and, while it runs, controller.sock. The process dies with the thread that
+    controller.json, controller.log, controller.drained and, while it runs, controller.sock. The process dies with the thread that
     calls this (PR_SET_PDEATHSIG), so call it from the main one. Raises BadInput for an unknown routing, and
     where the path of the socket would be too long.
     """
@@ -198,6 +198,7 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
     if len(os.fsencode(status_socket)) > SOCKET_PATH_BYTES:
         raise BadInput(f"the path {status_socket} is longer than the {SOCKET_PATH_BYTES} bytes of a Unix "
                        f"socket's; use a shorter directory.")
+    drains_file(config).unlink(missing_ok=True)  # of an earlier controller in this directory
     config.write_text(json.dumps({
         "graph": graph_to_json(graph), "routing": routing, "seed": seed, "rate_bps": rate_bps, "port": port,
         "status_socket": str(status_socket), "parent_pid": os.getpid()}))
