@@ -39,8 +39,8 @@ class Outcome:
     by the switches' own account; empty where packets take several paths. shaped_bps: interface -> rate of its HTB class as read back at the end, None
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
-    no queue is. scheduling: the controller's books on what it moved, before and after; None where it moves
-    nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
+    no queue is. scheduling: the controller's books on what it moved, before the replay, and in the end those
+    of each controller that there was; None where it moves nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
     a switch's process died. delay: what delayed links (--delay) did, None without one. bit_errors:
     switch port -> packets of its link lost to bit errors. program: how a real program's ranks ended.
     group_packets: interface -> packets that select groups sent out of it, where only they do and no table
@@ -68,7 +68,7 @@ class Outcome:
     packet_ins: int = 0
     group_packets: Mapping[str, int] = field(default_factory=dict)
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
-    scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+    scheduling: tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]] | None = None
     captures: tuple[Captured, ...] = ()
     events: EventsRecord | None = None
     program: ProgramResult | None = None

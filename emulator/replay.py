@@ -90,6 +90,7 @@ class Replay:
             lost = {port: count - bit_errors[port] for port, count in errors_after.items()}
             # an event may have left the run without a controller
             books_after = self.session.controller.state() if self.session.controller.running else books
+            moved = (conductor and conductor.scheduling) or (books_after.scheduling,)
             self.session.update(
                 delay=delay and delay.since(delayed), bit_errors=lost,
                 group_packets={port: count - grouped[port] for port, count in
@@ -100,7 +101,7 @@ class Replay:
                 datapath_losses={what: count - losses[what] for what, count in
                                  (self._recorded(self.session.switches.losses) or losses).items()},
                 packet_ins=(conductor.packet_ins if conductor else books_after.packet_ins) - books.packet_ins,
-                scheduling=(books.scheduling, books_after.scheduling) if books.scheduling else None)
+                scheduling=(books.scheduling, moved) if books.scheduling else None)
             progress.done()
         finally:
             engine.close()
