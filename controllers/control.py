@@ -55,6 +55,7 @@ class Controller(Bookkeeper):
         self._began_s: float | None = None  # of the news that the present change answers
         self._told: dict[int, int] = {}     # switch -> changes of the present change
         self._begun = self._adopted = False
+        self._late = False                  # there are new paths that no table on its way has
         self._gathering: threading.Timer | None = None
         self._book_drained()
         if elephants:
@@ -182,12 +183,17 @@ class Controller(Bookkeeper):
         """The next tables, if all switches have confirmed the present ones (or `at_once`)."""
         while at_once or not self.rollout.waiting:
             at_once = False
-            if not self.rollout.advance():
-                if not self.rollout.waiting:
-                    self._settled()
+            if self.rollout.advance():
+                for dpid in self.rollout.known():
+                    self._bring(dpid)
+            elif self.rollout.waiting:
                 return
-            for dpid in self.rollout.known():
-                self._bring(dpid)
+            else:
+                self._settled()
+                if not self._late or self._replanning:
+                    return
+                self._late = False
+                self.rollout.begin(iter([self.network.tables()]))
 
     def _settled(self) -> None:
         if self._begun and not self._adopted:
@@ -228,14 +234,13 @@ class Controller(Bookkeeper):
             self._place(self.elephants.links(reply.datapath.id, sent, not more_follows(reply), self.network))
 
     def _place(self, network: Network | None) -> None:
-        """Put new paths in force; a repair that is under way takes them along with what it does."""
+        """Put new paths in force: at once, or with what is planned next, or after what is going out now."""
         self.ledger.scheduled(self.elephants.loop.summary())
         if network is None:
             return
-        self.network = network
-        if not self._replanning and not self.rollout.waiting:
-            self.rollout.begin(iter([network.tables()]))
-            self._go_on(at_once=True)
+        self.network, self._late = network, True
+        if not self.rollout.waiting:
+            self._go_on()
 
     # ------------------------------------------------------------ news
 
@@ -268,7 +273,7 @@ class Controller(Bookkeeper):
 
     @set_ev_cls(Replan)
     def on_replan(self, _event) -> None:
-        self._replanning = False
+        self._replanning = self._late = False
         before, self._planned = self._planned, self.network
         self.put_in_force(self.network.steps_from(before), self._news_s)
 
