@@ -63,6 +63,7 @@ def main(config_path: str) -> int:
     drained = drains_file(Path(config_path))
     network = Network(graph, config["routing"], config["seed"], drained=kept(drained))
     ledger = Ledger(graph, network.tables())
+    ledger.drained(network.drained_names)
     logging.getLogger().addHandler(ErrorsToLedger(ledger))
     threading.Thread(target=serve, args=(config["status_socket"], ledger, graph), daemon=True).start()
     scheduling = scheduling_of(config["routing"])

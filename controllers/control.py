@@ -57,7 +57,6 @@ class Controller(Bookkeeper):
         self._begun = self._adopted = False
         self._late = False                  # there are new paths that no table on its way has
         self._gathering: threading.Timer | None = None
-        self._book_drained()
         if elephants:
             elephants.start(lambda: self.send_event(self.name, Look()))
 
@@ -286,10 +285,6 @@ class Controller(Bookkeeper):
             order.answer.put(str(refusal))
             return
         self.network = network
-        self._book_drained()
+        self.ledger.drained(network.drained_names)
         self._replan()
         order.answer.put("")
-
-    def _book_drained(self) -> None:
-        self.ledger.drained(f"{link.a}-{link.b}" for link in self.network.graph.links
-                            if link.index in self.network.drained)

@@ -87,6 +87,11 @@ class Network:
         return after
 
     @property
+    def drained_names(self) -> tuple[str, ...]:
+        """The drained links, each as 'A-B'."""
+        return tuple(f"{link.a}-{link.b}" for link in self.graph.links if link.index in self.drained)
+
+    @property
     def dead(self) -> frozenset[int]:
         """The links between switches with an end that is down."""
         return frozenset(link.index for link in self.graph.links if between_switches(self.graph, link)
