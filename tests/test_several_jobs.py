@@ -113,7 +113,7 @@ def test_files_of_jobs_lie_beside_the_experiment(tmp_path):
 
 def test_only_varies_in_a_matrix_and_jobs_do_not():
     runs = expand({"jobs": ["allreduce; name=a"], "matrix": {"only": ["all", "a"]}})
-    assert [label for label, _ in runs] == ["only=all", "only=a"]
+    assert [run.label for run in runs] == ["only=all", "only=a"]
     with pytest.raises(BadInput, match='matrix cannot vary "jobs"'):
         expand({"matrix": {"jobs": [["allreduce"]]}})
 
@@ -218,10 +218,11 @@ def test_bytes_over_links_follow_the_paths_of_the_connections(workload):
 
 def test_slowdown_against_the_run_that_had_the_job_alone():
     def run(only: str, **times: float):
-        return {"experiment": {"only": only}, "jobs": [
+        return {"experiment": {"only": only, "varied": {"only": only}, "reference": False}, "jobs": [
             {"name": name, "completion_s": times[name], "ideal_s": 1.0, "efficiency": 1.0,
              "expected_efficiency": None, "runs": only in ("all", name)} for name in times]}
 
     rows = [("only=all", run("all", a=4.0, b=3.0)), ("only=a", run("a", a=2.0, b=0.0))]
-    assert alone_s(rows, "only=all", "a") == 2.0 and alone_s(rows, "only=all", "b") is None
+    together = rows[0][1]
+    assert alone_s(rows, together, "a") == 2.0 and alone_s(rows, together, "b") is None
     assert report.compared(rows).row_count == 3

@@ -67,9 +67,9 @@ def _plan(rest: list[str]) -> tuple[Plan, Experiment]:
     runs = options.parse(rest, "", "export").runs
     if len(runs) != 1:
         raise BadInput(f"the experiment has {len(runs)} runs; export one, without matrix and repeat.")
-    label, asked = runs[0]
+    asked = runs[0].experiment
     target = asked.model_copy(update={"dilation": 1.0, "byte_scale": 1.0, "target_rate": "auto"})
-    return resolve(label, target, "bpf", "bpf"), asked
+    return resolve(runs[0].label, target, "bpf", "bpf"), asked
 
 
 def _host_rate_bps(host_link: str | None, plan: Plan, asked: Experiment) -> float:
