@@ -87,6 +87,11 @@ class Network:
         return after
 
     @property
+    def drained_names(self) -> tuple[str, ...]:
+        """The drained links, each as 'A-B'."""
+        return tuple(f"{link.a}-{link.b}" for link in self.graph.links if link.index in self.drained)
+
+    @property
     def dead(self) -> frozenset[int]:
         """The links between switches with an end that is down."""
         return frozenset(link.index for link in self.graph.links if between_switches(self.graph, link)
@@ -166,7 +171,7 @@ def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained:
         if not all(left[a].get(b) for a in racks for b in racks if a != b and hops[a].get(b)):
             left = entry.next_hops(without(live, drained))  # some need a detour
         hops = filled(left, hops)
-    return tables_over(live, routing, seed, hops)
+    return tables_over(live, routing, seed, hops, without(live, drained))
 
 
 @lru_cache(maxsize=64)
@@ -174,4 +179,5 @@ def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changi
     entry, _ = parse_routing(routing)
     larger = without(graph, gone)
     hops = entry.next_hops(larger)
-    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))
+    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops),
+                       without(larger, changing))

@@ -135,8 +135,13 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
     return tables_over(graph, routing, seed, entry.next_hops(graph))
 
 
-def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[int, SwitchTables]:
-    """The tables of `plan_tables` over next hops of one's own; racks without any get no rule."""
+def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops, open_to_all: Graph | None = None
+                ) -> dict[int, SwitchTables]:
+    """The tables of `plan_tables` over next hops of one's own; racks without any get no rule.
+
+    open_to_all: the part of `graph` that any packet may be sent over, whatever next hops say (valiant does);
+    all of it where it is not given.
+    """
     entry, gap_us = parse_routing(routing)
     tree, members = blocks(graph.hosts), entry.weighs(graph, hops)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
@@ -152,7 +157,7 @@ def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[i
             flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
         flows.append(FlowRule(0, Match(), ()))
         tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))
-    return entry.over(graph, tables) if entry.over else tables
+    return entry.over(open_to_all or graph, tables) if entry.over else tables
 
 
 def _host_rules(graph: Graph, switch: str) -> list[FlowRule]:

@@ -107,16 +107,17 @@ def _paths(made: Plan, engine: EngineResult) -> dict[ConnectionKey, tuple[str, .
     found = {}
     for connection in engine.connections:
         a, b = (made.graph.hosts[placement[rank]].name for rank in connection.key[:2])
-        found[connection.key] = (a, *(hop.node for hop in _hops(paths, a, b)))
+        found[connection.key] = tuple(_hops(paths, a, b))
     return found
 
 
 def _hops(paths: Paths, a: str, b: str):
-    """The first shortest path, hop by hop."""
+    """The interfaces that send along the first shortest path."""
     towards, at = paths.towards(b), a
     while at != b:
         hop = towards.hops[at][0]
-        yield hop
+        link = paths.link[hop.link // 2]
+        yield interface(at, link.b_port if hop.link % 2 else link.a_port)
         at = hop.node
 
 

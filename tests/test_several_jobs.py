@@ -212,7 +212,7 @@ def test_bytes_over_links_follow_the_paths_of_the_connections(workload):
     hosts = [link for link in listed if link.source in made.graph.host]
     assert sum(link.payload_bytes for link in hosts) == sent  # every byte leaves a host once
     assert all(link.expected_data_bytes >= link.payload_bytes * 1514 / 1448 - 1e-6 for link in listed)
-    used = {node for path in brought.paths.values() for node in path}
+    used = {node for path in brought.paths.values() for node in brought.nodes(path)}
     assert all(not link.payload_bytes for link in listed if link.destination not in used)
 
 
