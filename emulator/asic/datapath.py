@@ -156,7 +156,7 @@ class BpfDatapath:
         return states
 
     def packet_out(self, dpid: int, port: int, frame: bytes) -> None:
-        """Send `frame` (14 to some 3500 bytes) out of `port` through its queue, as if it was forwarded."""
+        """Send `frame` out of `port` through its queue, as if it was forwarded; ValueError if it cannot be."""
         ifindex = self._tables[dpid].ifindexes.get(port)
         if ifindex is None:
             raise ValueError(f"switch {dpid:#x} has no port {port}.")

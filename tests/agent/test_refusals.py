@@ -44,6 +44,21 @@ def test_a_mode_the_datapath_lacks_takes_only_its_users_along() -> None:
 
 
 @BOTH
+def test_a_frame_that_no_port_takes_is_refused(version: int) -> None:
+    """As when a controller sends back a packet-in that the ports of the other end cannot take."""
+    peer, datapath, _ = connect(version)
+    parser, ofp = peer.ofproto_parser, peer.ofproto
+
+    def packet_out(frame: bytes):
+        in_port = 1 if version == V13 else parser.OFPMatch(in_port=1)
+        return parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, in_port, [peer.out(2)], frame)
+
+    large = packet_out(bytes(9014))
+    assert errors(peer.ask(large, packet_out(bytes(60)))) == [(large.xid, 1, ofp.OFPBRC_BAD_PACKET)]
+    assert datapath.sent == [(1, 2, bytes(60))], "what came behind it is still carried out"
+
+
+@BOTH
 def test_roles_are_those_of_one_switch(version: int) -> None:
     first, _, switch = connect(version)
     second = Peer(version, switch)
