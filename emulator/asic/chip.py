@@ -21,6 +21,7 @@ from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
                                    tc_hook, test_run)
 from emulator.asic.queueing import Queueing, limits
+from emulator.asic.sizes import Sizes
 from emulator.errors import EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES
 
@@ -50,15 +51,6 @@ class SwitchSite:
     dpid: int
     seed: int
     ports: tuple[PortSite, ...]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Room in the tables, per switch: rules, groups, buckets of all groups; twice what is in force."""
-
-    rules: int = 1024
-    groups: int = 64
-    buckets: int = 512
 
 
 class Chip:
