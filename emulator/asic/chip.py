@@ -153,7 +153,7 @@ class Chip:
         except MachineLacks as error:
             raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: {error}") from error
         if status == _NOT_SENT:
-            raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: the kernel has no memory for it.")
+            raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: the kernel lacks the memory.")
 
     @cached_property
     def _rest(self) -> np.ndarray:

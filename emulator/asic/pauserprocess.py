@@ -38,8 +38,8 @@ class Pauser:
     def read(self) -> tuple[np.ndarray, np.ndarray]:
         """(pauses by port and class, lateness histogram) now; two of them make a record.
 
-        A pause that has not ended counts up to this moment: in a deadlock (a circle of ports that wait for each
-        other) none ever ends.
+        A pause that has not ended counts up to this moment: in a deadlock (a circle of ports that wait for
+        each other) none ever ends.
         """
         pauses = self._pauses.reshape(-1, MAX_CLASSES).copy()
         standing = pauses["since_ns"] > 0

@@ -1,7 +1,7 @@
 """How large the tables of bpf switches are made: by what routing plans to put in them. Pure.
 
-The maps of all switches are made once, before the controller says anything, and each switch gets as much room as
-the one that needs most.
+The maps of all switches are made once, before the controller says anything, and each switch gets as much
+room as the one that needs most.
 """
 from __future__ import annotations
 
@@ -45,5 +45,6 @@ def check_groups(graph: Graph, routing: str, seed: int) -> None:
     most = max((len(group.buckets) for each in tables for group in each.groups), default=0)
     if most > MAX_BUCKETS:
         or_ovs = "use --switch ovs, or " if parse_routing(routing)[0].method == "hash" else "use "
-        raise BadInput(f"{graph.name}: --routing {routing} chooses among {most} next hops, and a bpf switch among "
-                       f"{MAX_BUCKETS} at the most; {or_ovs}a topology with fewer ways, such as fewer spines.")
+        raise BadInput(f"{graph.name}: --routing {routing} chooses among {most} next hops, and a bpf switch "
+                       f"among {MAX_BUCKETS} at the most; {or_ovs}a topology with fewer ways, such as fewer "
+                       "spines.")

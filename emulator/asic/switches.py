@@ -44,8 +44,7 @@ class BpfSwitches:
 
     def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess,
                  tables: Mapping[int, SwitchTables] | None, classes: ClassTable | None = None) -> None:
-        """tables: what our controller installs, None under another. classes: the table that `queueing` came from.
-        """
+        """tables: what our controller installs, None under another. classes: where `queueing` came from."""
         self.classes = classes
         self.bit_error_rate = 0.0
         self._pauser: Pauser | None = None

@@ -68,7 +68,7 @@ def incast() -> dict:
 
 
 def bursts() -> dict:
-    """Bursts of small packets with long pauses between and behind them: the queue is empty most of the time."""
+    """Bursts of small packets with long pauses between and behind them: mostly the queue is empty."""
     made = lab(leaf_spine(1, 1, 3), RATE_BPS / 2, buffer_bytes=BUFFER_BYTES)
     telemetry, sources = QueueTelemetry(made.chip), [udp("h1"), udp("h2")]
     sink = (addresses(made)["h3"], 7000)
@@ -85,7 +85,8 @@ def bursts() -> dict:
     _, grid = depths.on_grid(0.0001)
     for source in sources:
         source.close()
-    return {"mean": hot.depth_mean_bytes, "max": hot.depth_max_bytes, "sampled_mean": float(grid[:, column].mean()),
+    return {"mean": hot.depth_mean_bytes, "max": hot.depth_max_bytes,
+            "sampled_mean": float(grid[:, column].mean()),
             "percentiles": depths.percentiles(column, (50, 95, 100)), "lost": depths.lost}
 
 

@@ -84,14 +84,14 @@ class Gates:
 
 
 def test_a_pause_counts_while_it_stands_and_once_when_it_has_ended(tmp_path):
-    links = [{"switch": 0, "number": number, "ifindex": number, "peer": {"netns": None, "ifindex": 10 + number}}
-             for number in (1, 2)]
+    links = [{"switch": 0, "number": number, "ifindex": number,
+              "peer": {"netns": None, "ifindex": 10 + number}} for number in (1, 2)]
     file = tmp_path / "pauses"
     file.write_bytes(bytes(LOOP.itemsize + 2 * MAX_CLASSES * PAUSES.itemsize))
     statistics = np.memmap(file, PAUSES, "r+", LOOP.itemsize, (2 * MAX_CLASSES,)).reshape(-1, MAX_CLASSES)
     chip = Gates()
-    watcher = Watcher(chip, 3, {"links": links, "thresholds": {"3": [{"xoff_bytes": 5000, "xon_bytes": 1000}]}},
-                      statistics)
+    limits = {"3": [{"xoff_bytes": 5000, "xon_bytes": 1000}]}
+    watcher = Watcher(chip, 3, {"links": links, "thresholds": limits}, statistics)
     pauser = Pauser(None, tmp_path / "log", [SimpleNamespace(name="up1"), SimpleNamespace(name="up2")], file)
     start = pauser.read()
     chip.held(9000)

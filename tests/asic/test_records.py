@@ -122,7 +122,8 @@ class Drained:
         self.queues, self.drops = np.zeros(6, QUEUE), np.zeros(6, DROPS)
         self.memory = {"samples": np.zeros(8, SAMPLE), "sample_head": np.zeros(1, "<u8"),
                        "departures": np.zeros(6, DEPARTURES)}
-        self.maps = {name: SimpleNamespace(array=lambda _, name=name: self.memory[name]) for name in self.memory}
+        self.maps = {name: SimpleNamespace(array=lambda _, name=name: self.memory[name])
+                     for name in self.memory}
 
     def observe(self, ifindex):
         """The kernel holds nothing any more."""

@@ -14,7 +14,7 @@ struct asic_rest {
 	__u8 bytes[MAX_FRAME];
 };
 
-MAPPED_ARRAY(rest, struct asic_rest);  /* of the frame that emit() is to send, what a test run has no room for */
+MAPPED_ARRAY(rest, struct asic_rest);  /* of the frame for emit(): what a test run has no room for */
 
 static __always_inline bool set_ce(struct __sk_buff *skb, __u8 tos)
 {
