@@ -11,6 +11,7 @@ from controllers.scheduling.paths import PathLists
 from emulator import link_options
 from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.shaper import service
+from emulator.asic.sizes import check_groups
 from emulator.capacity import largest_rate_bps, predict
 from emulator.class_specs import parse_classes
 from emulator.classes import DEFAULT_TABLE, ClassTable
@@ -58,6 +59,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     classes = _classes(experiment, switch)
     graph = resolve_topology(experiment.topology)
     check_routing(experiment.routing, graph)
+    if switch == "bpf":
+        check_groups(graph, experiment.routing, experiment.seed)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)

@@ -21,6 +21,7 @@ from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.results import FLOW_COLUMNS, SCHEMA, Flow, flows, message_rows, summarise
 from emulator.results.flows import statistics
+from emulator.telemetry.packets import PacketRecord
 from emulator.writing import NOTHING_TO_JUDGE
 from tests.outcomes import START_S, outcome, plan
 
@@ -47,6 +48,12 @@ def summary(made: Plan, brought: Outcome) -> dict:
 @pytest.fixture(scope="module")
 def ring() -> Plan:
     return plan(workload="allreduce:algorithm=ring,bytes=1MB")
+
+
+def test_the_verdict_is_told_of_depths_that_nobody_read(ring: Plan) -> None:
+    nothing = np.zeros(0)
+    for packets, lost in ((None, None), (PacketRecord((), (), nothing, nothing, nothing, 7), 7)):
+        assert observe(ring, replace(outcome(ring), packets=packets)).lost_samples == lost
 
 
 def test_every_field_of_the_schema_is_there(ring: Plan) -> None:
