@@ -5,9 +5,11 @@ host's own link is never taken out: there is no other way to the host.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import networkx
 
 from controllers.nexthops import filled, pruned, racks_of
 from controllers.routing import parse_routing, scheduling_of, tables_over
@@ -80,7 +82,7 @@ class Network:
         if not drained:
             return replace(self, drained=self.drained - links)
         after = replace(self, drained=self.drained | links)
-        lost = sorted(after._cut_off() - self._cut_off() - ({name} & self.graph.switch.keys()))
+        lost = _cut_off(self._reach(), after._reach(), name)
         if lost:
             raise BadInput(f"draining {name} would cut off the hosts at {', '.join(lost[:3])}"
                            f"{f' and {len(lost) - 3} more' if len(lost) > 3 else ''}.")
@@ -142,20 +144,21 @@ class Network:
             yield self._steered(_between(self.graph, self.routing, self.seed, gone, either - gone), either)
         yield self.tables()
 
-    def _cut_off(self) -> set[str]:
-        """Racks that some other rack does not reach."""
+    def _reach(self) -> dict[str, frozenset[str]]:
+        """Rack -> all racks that it reaches, itself among them."""
         racks = {host.rack for host in self.graph.hosts}
-        live = without(self.graph, self.avoided).networkx
-        live.remove_nodes_from([host.name for host in self.graph.hosts])
-        return {rack for rack in racks if not racks <= _reached(live, rack)}
+        parts = [frozenset(racks & part) for part in networkx.connected_components(self.live.networkx)]
+        return {rack: part for part in parts for rack in part}
 
 
-def _reached(graph, start: str) -> set[str]:
-    seen, frontier = {start}, [start]
-    while frontier:
-        frontier = [other for node in frontier for other in graph.neighbors(node) if other not in seen]
-        seen.update(frontier)
-    return seen
+def _cut_off(before: Mapping[str, frozenset[str]], after: Mapping[str, frozenset[str]], drained: str
+             ) -> list[str]:
+    """The racks that a drain cuts off: of the parts into which it divides racks all but the largest; of parts
+    alike the rack that is itself drained, or else all.
+    """
+    left = {rack: len(after[rack]) for rack in sorted(before) if after[rack] < before[rack]}
+    smaller = [rack for rack, count in left.items() if count < max(left.values())]
+    return smaller or ([drained] if drained in left else list(left))
 
 
 @lru_cache(maxsize=64)

@@ -84,6 +84,18 @@ def test_what_cannot_be_drained_is_said():
         small.with_drained("h1-l1", True)
     with pytest.raises(BadInput, match="would cut off the hosts at l1, l2"):
         small.with_drained("s1", True).with_drained("l1-s2", True)
+    four = Network(resolve_topology("leaf-spine:leaves=4,spines=2,hosts=1"), "ecmp", 1)
+    with pytest.raises(BadInput, match="would cut off the hosts at l1\\.$"):
+        four.with_drained("l1", True)
+    with pytest.raises(BadInput, match="would cut off the hosts at l2\\.$"):
+        four.with_drained("s1", True).with_drained("l2-s2", True)
+    with pytest.raises(BadInput, match="would cut off the hosts at l1\\.$"):
+        small.with_drained("l1", True)
+    isolated = down(four, {link.index for link in links_of(four.graph, "l4")})
+    with pytest.raises(BadInput, match="would cut off the hosts at l1\\.$"):
+        isolated.with_drained("l1", True)
+    isolated.with_drained("s1", True)
+    isolated.with_drained("l4-s1", True)
     with pytest.raises(BadInput, match='no link or switch "l1-s3".*l1-s'):
         links_of(small.graph, "l1-s3")
     assert small.with_drained("s1", True).with_drained("s1", False) == small
