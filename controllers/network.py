@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 import networkx
 
-from controllers.nexthops import filled, pruned, racks_of
-from controllers.routing import parse_routing, scheduling_of, tables_over
+from controllers.nexthops import NextHops, filled, pruned, racks_of
+from controllers.ordering import in_order
+from controllers.routing import completed, parse_routing, scheduling_of, tables_over
 from controllers.scheduling.paths import Path
 from controllers.scheduling.place import Pair, Placement
 from controllers.scheduling.steering import steered
@@ -135,14 +137,34 @@ class Network:
     def steps_from(self, before: Network) -> Iterator[Tables]:
         """The tables to put in force one after the other, coming from those of `before`.
 
-        First the ways of the larger fabric without those that lead to a link that goes or comes: a part of
-        the ways on both sides, so that no mixture of old and new tables sends a packet in a circle. Then
-        what shall stay.
+        First the ways of the larger fabric without those that lead to a link that goes or comes, which is a
+        part of the ways on both sides wherever there is a shortest way without that link; then what shall
+        stay. Where a way becomes longer, or is another one, switches change in turn (`ordering.py`), and what
+        a routing has besides ways is put off until then. So no mixture of tables that are neighbours here
+        sends a packet in a circle.
         """
         if not self.routes_as(before):
+            besides = parse_routing(self.routing)[0].over is not None
+            if besides:
+                yield before._half()
             gone, either = self.dead & before.dead, self.avoided | before.avoided
-            yield self._steered(_between(self.graph, self.routing, self.seed, gone, either - gone), either)
+            larger = without(self.graph, gone)
+            between = _between_hops(self.graph, self.routing, gone, either - gone)
+            for hops in chain(in_order(larger, before._hops, between), [between],
+                              in_order(larger, between, self._hops)):
+                yield self._steered(tables_over(larger, self.routing, self.seed, hops), either)
+            if besides:
+                yield self._half()
         yield self.tables()
+
+    def _half(self) -> Tables:
+        """`tables`, half way to what the routing has besides ways."""
+        tables = tables_over(without(self.graph, self.dead), self.routing, self.seed, self._hops)
+        return completed(self.live, self.routing, tables, half=True)
+
+    @property
+    def _hops(self) -> NextHops:
+        return _final_hops(self.graph, self.routing, self.dead, self.drained)
 
     def _reach(self) -> dict[str, frozenset[str]]:
         """Rack -> all racks that it reaches, itself among them."""
@@ -163,7 +185,14 @@ def _cut_off(before: Mapping[str, frozenset[str]], after: Mapping[str, frozenset
 
 @lru_cache(maxsize=64)
 def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained: frozenset[int]) -> Tables:
-    """Over the ways that are left. A drained link still works, so a switch that has no other way keeps that
+    live = without(graph, dead)
+    tables = tables_over(live, routing, seed, _final_hops(graph, routing, dead, drained))
+    return completed(without(live, drained), routing, tables)
+
+
+@lru_cache(maxsize=64)
+def _final_hops(graph: Graph, routing: str, dead: frozenset[int], drained: frozenset[int]) -> NextHops:
+    """The ways that are left. A drained link still works, so a switch that has no other way keeps that
     one: nobody sends it anything there but what is under way."""
     entry, _ = parse_routing(routing)
     live = without(graph, dead)
@@ -174,13 +203,13 @@ def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained:
         if not all(left[a].get(b) for a in racks for b in racks if a != b and hops[a].get(b)):
             left = entry.next_hops(without(live, drained))  # some need a detour
         hops = filled(left, hops)
-    return tables_over(live, routing, seed, hops, without(live, drained))
+    return hops
 
 
 @lru_cache(maxsize=64)
-def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changing: frozenset[int]) -> Tables:
+def _between_hops(graph: Graph, routing: str, gone: frozenset[int], changing: frozenset[int]) -> NextHops:
+    """The ways that need none of the links that change."""
     entry, _ = parse_routing(routing)
     larger = without(graph, gone)
     hops = entry.next_hops(larger)
-    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops),
-                       without(larger, changing))
+    return filled(pruned(larger, hops, changing), hops)
