@@ -94,8 +94,10 @@ def _sent(ledger: Ledger, timeout_s: float = ANSWER_S) -> dict[int, tuple[float,
     return fresh
 
 
-def _traffic(ledger: Ledger, graph: Graph) -> dict[str, list[float | None]]:
-    """Link -> [bit/s from a to b, from b to a] over a quarter of a second; None where it was not counted."""
+def _traffic(ledger: Ledger, graph: Graph) -> list[list[float | None]]:
+    """Of each link, as `_topology` lists them: [bit/s from a to b, from b to a] over a quarter of a second; None
+    where it was not counted. Not by name: parallel links have one name.
+    """
     before = _sent(ledger)
     time.sleep(0.25)
     after = _sent(ledger)
@@ -107,8 +109,7 @@ def _traffic(ledger: Ledger, graph: Graph) -> dict[str, list[float | None]]:
         (early_s, early), (late_s, late) = before[dpid], after[dpid]
         return 8 * (late[port][1] - early[port][1]) / (late_s - early_s)
 
-    return {f"{link.a}-{link.b}": [rate(link.a, link.a_port), rate(link.b, link.b_port)]
-            for link in graph.links}
+    return [[rate(link.a, link.a_port), rate(link.b, link.b_port)] for link in graph.links]
 
 
 def _drain(name: str, drained: bool, ledger: Ledger, graph: Graph) -> dict[str, object]:

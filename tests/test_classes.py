@@ -90,6 +90,7 @@ def test_slips_are_one_sentence(text, words):
 
 @pytest.mark.parametrize("text, ecn, words", [
     ("a=buffer:0.001", None, "hold no frame"), ("a=ecn:1kB", None, "must lie between"),
+    ("a=ecn:0", 30_000, "marks above 0 bytes"),
     ("a=weight:1", 290_000, "must lie between")])
 def test_what_no_port_can_have_is_refused(text, ecn, words):
     with pytest.raises(BadInput, match=words):

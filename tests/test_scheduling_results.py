@@ -83,7 +83,7 @@ def test_slips(text, words):
 
 def test_the_status_shows_the_latest_moves_first():
     moves = [{**MOVE, "time_s": float(second), "source": f"h{second}"} for second in range(1, 31)]
-    status = {"topology": {"name": "x", "hosts": 2, "links": []}, "switches": {}, "traffic": {}, "repairs": [],
+    status = {"topology": {"name": "x", "hosts": 2, "links": []}, "switches": {}, "traffic": [], "repairs": [],
               "errors": [], "drained": [], "now_s": 31.0, "scheduling": books(30, 18, 5, 2, moves)}
     said = io.StringIO()
     show(describe(status), said)
