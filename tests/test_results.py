@@ -123,6 +123,16 @@ def test_goodput_of_long_flows_is_their_rate() -> None:
     assert work["host_links_share"] == pytest.approx(0.956, abs=0.003)
 
 
+def test_an_iteration_that_took_no_time_has_no_rates() -> None:
+    made = plan(run=["each", "true"], workload="program")
+    brought = outcome(plan(workload="pattern:stride=2,bytes=10kB,iterations=2"))
+    engine = brought.engine
+    first = replace(engine.iterations[0], end_s=engine.iterations[0].start_s)
+    said = summary(made, replace(brought, engine=replace(engine, iterations=[first, *engine.iterations[1:]])))
+    assert said["workload"]["goodput_bps"] is None and said["workload"]["completion_s"] > 0
+    assert json.loads(json_text(said))["workload"]["iterations"][0]["time_s"] == 0
+
+
 def test_the_csv_of_flows_has_the_columns_of_the_contract(ring: Plan) -> None:
     assert set(CONTRACT_COLUMNS) | {"src_port", "dst_port"} <= set(FLOW_COLUMNS)
     lines = csv_text(FLOW_COLUMNS, message_rows(flows(ring, outcome(ring)))).splitlines()

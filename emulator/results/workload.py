@@ -74,7 +74,7 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     """Payload received by all hosts a second, from the replay's first measured start until the first
     message of that iteration is done or, where messages depend on one another, until its end.
 
-    None for several jobs. While all flows of a pattern run, this is the sum of their rates: what long flows
+    None for several jobs, and for an iteration that took no time. While all flows of a pattern run, this is the sum of their rates: what long flows
     reach.
     """
     engine = outcome.engine
@@ -86,6 +86,8 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     independent = plan.program is None and not ordered
     of_it = [m for m in engine.messages if m.iteration == first.index]
     end = min(m.received_s for m in of_it) if independent and of_it else first.end_s
+    if end <= first.start_s:
+        return None
     times, received = (numpy.array(column) for column in zip(*engine.received))
     got = numpy.interp((first.start_s, end), times, received)
     return float(8 * (got[1] - got[0]) / (end - first.start_s))
