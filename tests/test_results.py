@@ -181,7 +181,15 @@ def test_the_target_is_projected_from_the_emulation() -> None:
     assert target["completion_s"] == pytest.approx(work["completion_s"] / 1000)
     assert target["busbw_bps"] == pytest.approx(work["busbw_bps"] * 1000)
     assert target["not_scaled"]
+    assert target["byte_scale"] == 1 and not any("bytes" in said for said in target["not_scaled"])
     assert summary(plan(), outcome(plan()))["projected"] is None
+
+
+def test_a_projection_of_fewer_bytes_says_so() -> None:
+    small = plan(workload="allreduce:bytes=1GB", dilation=10000, byte_scale=1000)
+    target = summary(small, outcome(small))["projected"]
+    assert target["byte_scale"] == 1000 and target["time_scale"] == 10000
+    assert "message sizes: completion is that of 1/1000 of the bytes" in target["not_scaled"]
 
 
 def test_a_flow_is_plain() -> None:
