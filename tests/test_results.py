@@ -130,6 +130,16 @@ def test_goodput_of_long_flows_is_their_rate() -> None:
     assert work["host_links_share"] == pytest.approx(0.956, abs=0.003)
 
 
+def test_an_iteration_that_took_no_time_has_no_rates() -> None:
+    made = plan(run=["each", "true"], workload="program")
+    brought = outcome(plan(workload="pattern:stride=2,bytes=10kB,iterations=2"))
+    engine = brought.engine
+    first = replace(engine.iterations[0], end_s=engine.iterations[0].start_s)
+    said = summary(made, replace(brought, engine=replace(engine, iterations=[first, *engine.iterations[1:]])))
+    assert said["workload"]["goodput_bps"] is None and said["workload"]["completion_s"] > 0
+    assert json.loads(json_text(said))["workload"]["iterations"][0]["time_s"] == 0
+
+
 def test_the_csv_of_flows_has_the_columns_of_the_contract(ring: Plan) -> None:
     assert set(CONTRACT_COLUMNS) | {"src_port", "dst_port"} <= set(FLOW_COLUMNS)
     lines = csv_text(FLOW_COLUMNS, message_rows(flows(ring, outcome(ring)))).splitlines()
@@ -178,7 +188,15 @@ def test_the_target_is_projected_from_the_emulation() -> None:
     assert target["completion_s"] == pytest.approx(work["completion_s"] / 1000)
     assert target["busbw_bps"] == pytest.approx(work["busbw_bps"] * 1000)
     assert target["not_scaled"]
+    assert target["byte_scale"] == 1 and not any("bytes" in said for said in target["not_scaled"])
     assert summary(plan(), outcome(plan()))["projected"] is None
+
+
+def test_a_projection_of_fewer_bytes_says_so() -> None:
+    small = plan(workload="allreduce:bytes=1GB", dilation=10000, byte_scale=1000)
+    target = summary(small, outcome(small))["projected"]
+    assert target["byte_scale"] == 1000 and target["time_scale"] == 10000
+    assert "message sizes: completion is that of 1/1000 of the bytes" in target["not_scaled"]
 
 
 def test_a_flow_is_plain() -> None:

@@ -48,6 +48,17 @@ def test_a_job_keeps_to_its_hosts_classes_and_start():
     assert {op.traffic_class for op in messages} == {"storage"}
 
 
+def test_addresses_of_a_pattern_file_are_those_of_the_jobs_own_hosts(tmp_path):
+    ips = [host.ip for host in plan(topology=TOPOLOGY).graph.hosts]
+    file = tmp_path / "pattern"
+    file.write_text(f"{ips[6]} {ips[5]} 5001 TCP 1 0 60 100000\n")
+    jobs = "allreduce:ranks=4,bytes=100kB; hosts=h1-h4", f"hedera:{file}; hosts=h6-h8"
+    assert several(*jobs).workload.jobs[1].workload.placement == (5, 6)
+    file.write_text(f"{ips[6]} {ips[0]} 5001 TCP 1 0 60 100000\n")
+    said = refusal(topology=TOPOLOGY, workload="jobs", jobs=jobs)
+    assert f"for this workload has the address {ips[0]}; its hosts are {ips[5]} to {ips[7]}" in said
+
+
 def test_jobs_that_follow_one_another_may_share_hosts():
     made = several("allreduce:bytes=100kB; name=a", "alltoall:bytes=50kB; name=b; after=previous; start=1s",
                    "broadcast:bytes=50kB; name=c; after=b")

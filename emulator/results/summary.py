@@ -16,8 +16,9 @@ from emulator.results.flows import Flow, background_flows, statistics
 from emulator.results.jobs import jobs
 from emulator.results.network import measured
 from emulator.results.program import program
+from emulator.results.projected import projected
 from emulator.results.routing import scheduled
-from emulator.results.workload import projected, workload
+from emulator.results.workload import workload
 
 SCHEMA = 1
 
