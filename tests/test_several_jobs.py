@@ -16,6 +16,7 @@ from emulator.matrix import expand
 from emulator.job_entry import parse_job
 from emulator.report.jobs import alone_s
 from emulator.results import link_bytes, matrix
+from emulator.units import show_size
 from tests.outcomes import outcome, plan, refusal
 from tests.test_results import summary
 
@@ -156,6 +157,19 @@ def test_the_plan_says_whose_hosts_are_whose():
     assert "a allreduce:bytes=400kB,ranks=3 h1 h2 h3 0 s 1 + 1" in said and "h4 h5 h6 h7 h8 2 s 1 + 1" in said
     assert "0 s after b" in said and "Background cdf:websearch,load=0.2" in said
     assert made.ideal.simulated.delivered_s <= made.ideal.ideal_s
+
+
+@pytest.mark.parametrize("only, sent, whose", [
+    ("all", 2 * (6 * 100_000) + 4 * (4 * 3 * 5_000), "all jobs"), ("a", 2 * (6 * 100_000), "job a")])
+def test_the_plan_sums_the_bytes_of_the_jobs_that_run(only, sent, whose):
+    made = several("allreduce:bytes=100kB,ranks=4; name=a", "alltoall:bytes=20kB,iterations=3; name=b", only=only)
+    assert made.tier_bytes["host-leaf"] == pytest.approx(2 * sent)
+    out = io.StringIO()
+    report.show(dryrun.describe(made), out)
+    said = " ".join(out.getvalue().split())
+    assert f"payload sent, {whose}, all iterations {show_size(sent)}" in said
+    assert f"Payload by tier, {whose}, all iterations" in said and "one iteration" not in said
+    assert "until the last job ends" in said and "to warm up" not in said
 
 
 # ---------------------------------------------------------------- results
