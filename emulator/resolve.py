@@ -40,7 +40,8 @@ SCHEDULED_SEEDS = 10  # annealing takes 20 ms for 16 hosts
 PROGRAM_DEADLINE_S = 600.0
 PROGRAM_SHARE = 0.5
 SWITCHES = ("auto", "ovs", "bpf")
-NOT_WITH_PROGRAMS = {"event": ((),), "classes": ("off",), "background": ("off",), "verify": (False,),
+NOT_WITH_PROGRAMS = {"event": ((),), "classes": ("off",), "background": ("off",), "only": ("all",),
+                     "verify": (False,),
                      "dilation": ("auto", 1), "byte-scale": ("auto", 1), "target-rate": ("auto",)}
 """Options that act on the messages of a schedule -> their values where they are left out."""
 
