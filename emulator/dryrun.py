@@ -37,14 +37,19 @@ def describe(plan: Plan) -> Group:
 def _times(plan: Plan) -> Any:
     made = table(f"Plan: {plan.workload.name}", "", "value")
     perfect, w = plan.ideal, plan.workload
-    made.add_row("ranks", str(len(w.schedule.ranks)))
+    made.add_row("ranks", str(sum(job.ranks for _, job in plan.running)))
     if perfect is None:
         made.add_row("ideal time", "none: what a program sends is known when it has run")
         made.add_row("ended after (--deadline)", show_time(plan.deadline_s))
         return made
-    made.add_row("iterations", f"{w.iterations} measured after {w.warmup} to warm up")
-    made.add_row("payload sent, one iteration", show_size(w.schedule.bytes_sent))
-    made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
+    if w.jobs:
+        made.add_row(f"payload sent, {_of_all(plan)}", show_size(
+            sum(job.workload.schedule.bytes_sent * job.rounds for _, job in plan.running)))
+        made.add_row("ideal time, until the last job ends", show_time(perfect.ideal_s))
+    else:
+        made.add_row("iterations", f"{w.iterations} measured after {w.warmup} to warm up")
+        made.add_row(f"payload sent, {_of_all(plan)}", show_size(w.schedule.bytes_sent))
+        made.add_row("ideal time, one iteration", show_time(perfect.ideal_s))
     if perfect.formula_s is not None:
         made.add_row("  by the closed form", show_time(perfect.formula_s))
     made.add_row("  by simulation without contention", show_time(perfect.simulated.delivered_s))
@@ -53,6 +58,13 @@ def _times(plan: Plan) -> Any:
         made.add_row(f"  by the busiest link ({b.source} to {b.destination})", show_time(b.time_s))
     made.add_row("given up after (--deadline)", show_time(plan.deadline_s))
     return made
+
+
+def _of_all(plan: Plan) -> str:
+    """What the bytes of the plan are those of."""
+    if not plan.workload.jobs:
+        return "one iteration"
+    return f"{'all jobs' if plan.only is None else f'job {plan.experiment.only}'}, all iterations"
 
 
 def _jobs(plan: Plan) -> list[Any]:
@@ -85,7 +97,7 @@ def _parts(plan: Plan) -> list[Any]:
 
 
 def _tiers(plan: Plan) -> Any:
-    made = table("Payload by tier, one iteration, both directions", "tier", "links", "bytes")
+    made = table(f"Payload by tier, {_of_all(plan)}, both directions", "tier", "links", "bytes")
     for tier, size in plan.tier_bytes.items():
         count = sum(link.tier == tier for link in plan.graph.links)
         made.add_row(tier, str(count), show_size(size))

@@ -4,13 +4,13 @@ from __future__ import annotations
 from emulator.breakdown import Breakdown, breakdowns
 from traffic.dag import message_ends
 from traffic.records import Iteration, Span
-from traffic.schedule import Kind, Schedule
+from traffic.schedule import PACE, Kind, Op, Schedule
 from traffic.simulate import Simulated
 
 
 def ideal_breakdown(schedule: Schedule, simulated: Simulated) -> Breakdown | None:
     """As `breakdowns` gives it of a run; None for a schedule that computes nothing."""
-    if not any(op.duration_s for ops in schedule.ranks for op in ops):
+    if not any(_computes(op) for ops in schedule.ranks for op in ops):
         return None
     whole = Iteration(0, True, 0.0, simulated.completion_s)
     (parts,) = breakdowns(spans(schedule, simulated), [whole], len(schedule.ranks))
@@ -35,7 +35,12 @@ def spans(schedule: Schedule, simulated: Simulated) -> list[Span]:
             start_s, end_s = begin_s[rank][number], simulated.end_s[rank][number]
             if op.kind is Kind.RECV:
                 start_s = max(start_s, issued_s[rank, number])
-            if op.kind in (Kind.SEND, Kind.RECV) or op.duration_s:
+            if op.kind in (Kind.SEND, Kind.RECV) or _computes(op):
                 made.append(Span(0, rank, op.kind.value, op.phase, op.step, min(start_s, end_s), end_s,
                                  op.traffic_class))
     return made
+
+
+def _computes(op: Op) -> bool:
+    """Whether it takes time of its rank; to wait for a moment does not, in a run neither."""
+    return bool(op.duration_s) and op.phase != PACE

@@ -46,7 +46,7 @@ class Plan:
     deadline_s: float
     events: tuple[Event, ...]
     ideal: Ideal | None  # a real program has none
-    tier_bytes: dict[str, float]
+    tier_bytes: dict[str, float]  # of one iteration; of several jobs of all that run, of all their iterations
     expected: Share | None
     capacity: Capacity
     alone: tuple[Ideal, ...]

@@ -41,7 +41,8 @@ SCHEDULED_SEEDS = 10  # annealing takes 20 ms for 16 hosts
 PROGRAM_DEADLINE_S = 600.0
 PROGRAM_SHARE = 0.5
 SWITCHES = ("auto", "ovs", "bpf")
-NOT_WITH_PROGRAMS = {"event": ((),), "classes": ("off",), "background": ("off",), "verify": (False,),
+NOT_WITH_PROGRAMS = {"event": ((),), "classes": ("off",), "background": ("off",), "only": ("all",),
+                     "verify": (False,),
                      "dilation": ("auto", 1), "byte-scale": ("auto", 1), "target-rate": ("auto",)}
 """Options that act on the messages of a schedule -> their values where they are left out."""
 
@@ -86,7 +87,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
         deadline_s=deadline_s, events=events, ideal=perfect, alone=alone, only=only,
-        tier_bytes=tier_bytes(link_bytes(workload.schedule, workload.placement, paths), graph),
+        tier_bytes=tier_bytes(jobs_ideal.total_link_bytes(workload, paths, only) if workload.jobs else
+                              link_bytes(workload.schedule, workload.placement, paths), graph),
         expected=_expected(workload, paths, experiment),
         capacity=predict(workload, paths, wire, switch, datapath), classes=classes)
     service(plan.queueing, wire.frame_bytes)  # refuses shares, thresholds and weights that no port can have

@@ -8,7 +8,7 @@ import pytest
 from emulator import dryrun, report
 from emulator.breakdown import breakdowns
 from emulator.fidelity import judge
-from emulator.ideal_parts import ideal_breakdown
+from emulator.ideal_parts import ideal_breakdown, spans
 from emulator.observe import observe
 from emulator.resolve import resolve
 from emulator.report.tables import short_labels
@@ -94,6 +94,24 @@ def test_a_job_is_projected_to_its_real_cluster():
         assert words in shown
     compared = text_of(report.breakdowns([("a", said), ("b", said)]))
     assert "a " in compared and "MFU" in compared and report.breakdowns([("a", said)]) is None
+
+
+STARTS = {
+    "own.cm": "Nodes 4\nConnections 2\n0->1 start 0 size 100000\n0->2 start 300000000000 size 100000\n",
+    "hpcc:own": "2\n0 1 3 100 100000 2.0\n0 2 3 100 100000 2.3\n",
+    "hedera:own": "10.0.0.2 10.0.0.3 1 TCP 1 0.0 60.0 1000\n10.0.0.2 10.0.0.4 1 TCP 1 0.3 60.0 1000\n",
+    "pattern:stride=1,load=0.3,time=1s": ""}
+
+
+@pytest.mark.parametrize("workload", STARTS)
+def test_waiting_for_a_start_is_no_part_of_an_iteration(tmp_path, monkeypatch, workload):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / workload.removeprefix("hpcc:").removeprefix("hedera:").partition(",")[0]).write_text(STARTS[workload])
+    made = plan(topology="star:hosts=4", workload=workload)
+    assert ideal_breakdown(made.workload.schedule, made.ideal.simulated) is None
+    assert "computing" not in text_of(dryrun.describe(made)) and made.ideal.simulated.delivered_s > 0.3
+    spans_made = spans(made.workload.schedule, made.ideal.simulated)
+    assert {span.kind for span in spans_made} == {"send", "recv"}
 
 
 SCALED = {"topology": "star:hosts=8", "workload": "jobs", "dilation": 80000, "byte_scale": 30000}

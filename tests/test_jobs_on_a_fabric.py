@@ -39,7 +39,7 @@ def test_two_jobs_and_a_background(tmp_path: Path) -> None:
     assert {row["job"] for row in rows(out / "flows.csv")} == {"ring", "shuffle", "last"}
     matrix = rows(out / "traffic_matrix.csv")
     assert all(row["planned_bytes"] == row["measured_bytes"] for row in matrix) and len(matrix) == 5
-    assert "ring all-reduce (2)" in (out / "collectives.txt").read_text()
+    assert "# ring all-reduce (2 ranks)" in (out / "collectives.txt").read_text()
     assert (out / "traffic_matrix.svg").read_text().count("<title>") == 5
 
 

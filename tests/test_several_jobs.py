@@ -16,6 +16,7 @@ from emulator.matrix import expand
 from emulator.job_entry import parse_job
 from emulator.report.jobs import alone_s
 from emulator.results import link_bytes, matrix
+from emulator.units import show_size
 from tests.outcomes import outcome, plan, refusal
 from tests.test_results import summary
 
@@ -158,6 +159,19 @@ def test_the_plan_says_whose_hosts_are_whose():
     assert made.ideal.simulated.delivered_s <= made.ideal.ideal_s
 
 
+@pytest.mark.parametrize("only, sent, whose", [
+    ("all", 2 * (6 * 100_000) + 4 * (4 * 3 * 5_000), "all jobs"), ("a", 2 * (6 * 100_000), "job a")])
+def test_the_plan_sums_the_bytes_of_the_jobs_that_run(only, sent, whose):
+    made = several("allreduce:bytes=100kB,ranks=4; name=a", "alltoall:bytes=20kB,iterations=3; name=b", only=only)
+    assert made.tier_bytes["host-leaf"] == pytest.approx(2 * sent)
+    out = io.StringIO()
+    report.show(dryrun.describe(made), out)
+    said = " ".join(out.getvalue().split())
+    assert f"payload sent, {whose}, all iterations {show_size(sent)}" in said
+    assert f"Payload by tier, {whose}, all iterations" in said and "one iteration" not in said
+    assert "until the last job ends" in said and "to warm up" not in said
+
+
 # ---------------------------------------------------------------- results
 
 
@@ -168,7 +182,7 @@ def test_each_job_has_a_row_and_all_of_them_a_table():
     assert said["workload"]["name"].startswith("2 jobs")
     assert said["jobs"][0]["hosts"] == ["h1", "h2", "h3", "h4"] and said["jobs"][1]["hosts"][0] == "h5"
     table = report.collectives(said["jobs"])
-    assert "ring all-reduce (4)" in table and "pairwise all-to-all (4)" in table
+    assert "# ring all-reduce (4 ranks)" in table and "# pairwise all-to-all (4 ranks)" in table
 
 
 def test_one_job_is_a_row_too_with_the_workloads_figures():
@@ -189,13 +203,21 @@ def row(**values: object) -> dict[str, object]:
 def test_the_table_of_nccl_tests():
     table = report.collectives([row(), row(collective="all-gather", wrong_values=3),
                                 row(collective="broadcast"), row(collective=None), row(completion_s=None, algbw_bps=None, busbw_bps=None)])
-    lines = [line.split() for line in table.splitlines()]
+    assert table.count("# ring all-reduce (16 ranks)") == 1 and table.splitlines()[2][0] == "#"
+    lines = [line.split() for line in table.splitlines() if line[0] != "#"]
     assert lines[0][:9] == "size count type redop root time algbw busbw #wrong".split()
     assert lines[2][:9] == "16000000 16000000 uint8 sum -1 500000.0 32.0000 60.0000 N/A".split()
     assert lines[3][:5] == ["16000000", "1000000", "uint8", "none", "-1"] and lines[3][8] == "3"
     assert lines[4][:5] == ["16000000", "16000000", "uint8", "none", "0"] and lines[5][5:8] == ["-", "-", "-"]
     assert report.collectives([row(collective=None)]) == ""
     assert "GB/s" in report.collectives([row(busbw_bps=80e9)])
+
+
+def test_the_table_of_nccl_tests_fits_any_terminal():
+    table = report.collectives([row(size_bytes=10**10, completion_s=3e5, algbw_bps=8e9, busbw_bps=8e11,
+                                    wrong_values=10**5, algorithm="double-binary-tree all-reduce", ranks=1024),
+                                row(algbw_bps=8e8, busbw_bps=8e9)], 10000)
+    assert max(map(len, table.splitlines())) <= 80, table
 
 
 def test_planned_and_measured_bytes_of_the_matrix_agree():

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traffic.schedule import Kind
+from traffic.schedule import PACE, Kind
 
 if TYPE_CHECKING:
     from traffic.engine import Engine
@@ -50,6 +50,8 @@ def _ranks(engine: Engine, job: JobRun, elapsed_s: float) -> list[str]:
 def _where(engine: Engine, job: JobRun, number: int) -> str:
     op, rank = job.dag.ops[number], job.dag.rank[number]
     step = f"{op.phase or job.job.workload.name} step {op.step}"
+    if op.kind is Kind.COMPUTE and op.phase == PACE:
+        return f"{step}, waiting for its moment ({op.duration_s:.4g} s from when it could)"
     if op.kind is Kind.COMPUTE:
         return f"{step}, computing"
     if op.kind is Kind.REDUCE:

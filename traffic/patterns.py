@@ -125,7 +125,7 @@ def flows(name: str, pairs: Pairs, sizes_bytes: Sequence[int], connections: int 
     for i, (source, destination) in enumerate(pairs):
         a, b = rank[source], rank[destination]
         start_s = starts_s[i] if starts_s else 0.0
-        deps = (program.compute(a, start_s, (), "start", 0),) if start_s else ()
+        deps = (program.compute(a, start_s, (), PACE, 0),) if start_s else ()
         program.traffic_class, pace = classes[i % len(classes)], paces[i % len(paces)]
         for low, high in split(0, sizes_bytes[i], connections):
             if low < high:

@@ -83,8 +83,8 @@ def notes(times_s: Mapping[int, Sequence[float]]) -> list[str]:
         return []
     left = ("so all of the run is measured, as one iteration" if len(at) == 1 else
             f"so {len(at) - 1} of {made - 1} steps are timed")
-    return [f"{alike} of {made} marks came together, as from a program that keeps lines in a buffer, {left}; flush "
-            "FABRIC_MARKS after each line (in Python: open it with buffering=1)."]
+    return [f"{alike} of {made} marks came together, as from a program that keeps lines in a buffer, {left}; "
+            "flush FABRIC_MARKS after each line (in Python: open it with buffering=1)."]
 
 
 def _made(times_s: Mapping[int, Sequence[float]]) -> list[float]:

@@ -1,8 +1,8 @@
 """The block `projected`: the result in the target's units, and what stands between it and the target.
 
-Under --dilation K and --byte-scale S the target's rates are K times the emulated ones, and its bytes S times. What
-models say is stretched by K / S throughout, so that their times are divided by that. Anything else has its times
-multiplied by K whatever became of its bytes: what it is said to take is what 1/S of the bytes would take.
+Under --dilation K and --byte-scale S the target's rates are K times the emulated ones, and its bytes S times.
+What models say is stretched by K / S throughout, so that their times are divided by that. Anything else has
+its times multiplied by K whatever became of its bytes: what it is said to take is for 1/S of the bytes.
 """
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from emulator.results.breakdown import projected_job
 from emulator.results.workload import workload
 from traffic.target import Target
 
-KERNEL = ("minimum retransmission timeout (200 ms)", "delayed acknowledgements (40 ms)", "CPU time per packet")
+KERNEL = ("minimum retransmission timeout (200 ms)", "delayed acknowledgements (40 ms)",
+          "CPU time per packet")
 
 
 def projected(plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
-    """None at the target's own rate, and with its own times. time_scale: emulated seconds a second of the target."""
+    """None at the target's own rate, and with its own times. time_scale: emulated seconds a second of it."""
     k, s, w = plan.experiment.dilation, plan.experiment.byte_scale, workload(plan, outcome)
     if plan.workload.target:
         return projected_job(plan, outcome, plan.workload.target, w["completion_s"])
@@ -44,5 +45,6 @@ def _not_scaled(k: float, s: float, models: Mapping[str, Target], jobs: int) -> 
     if s != 1:
         said.append(f"message sizes: completion is that of 1/{s:g} of the bytes")
     if s != 1 and models:
-        said.append(f"times of {', '.join(models)}: a model's were multiplied by {k / s:g}, the others' by {k:g}")
+        said.append(f"times of {', '.join(models)}: a model's were multiplied by {k / s:g}, the others' by "
+                    f"{k:g}")
     return said

@@ -74,7 +74,9 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     """Payload received by all hosts a second, from the replay's first measured start until the first
     message of that iteration is done or, where messages depend on one another, until its end.
 
-    None for several jobs, and for an iteration that took no time. While all flows of a pattern run, this is the sum of their rates: what long flows
+    None for several jobs, and for an iteration that took no time.
+
+    While all flows of a pattern run, this is the sum of their rates: what long flows
     reach.
     """
     engine = outcome.engine

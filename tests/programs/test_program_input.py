@@ -114,5 +114,12 @@ def test_a_plan_of_a_program_promises_nothing() -> None:
     assert made.capacity.packet_hops_per_s > 0
 
 
+@pytest.mark.parametrize("option, value", [
+    ("only", "a"), ("background", "cdf:websearch,load=0.1"), ("verify", True), ("dilation", 2.0)])
+def test_what_acts_on_messages_of_a_schedule_is_refused(option: str, value: object) -> None:
+    with pytest.raises(BadInput, match=f"--{option} does not apply to --run"):
+        plan(workload="program", run=["each", "true"], **{option: value})
+
+
 def test_the_status_of_an_mpi_rank_and_its_times() -> None:
     assert parse_status("139\n0m0.00s 0m0.01s\n1m2.50s 0m0.25s\n") == (139, 62.76)

@@ -5,7 +5,8 @@ from dataclasses import replace
 from traffic.collectives import halving_doubling, pairwise, ring
 from traffic.engine import Engine, EngineOptions
 from traffic.jobs import together
-from traffic.schedule import Background, BackgroundFlow, Collective, Job, Kind, Op, Schedule, Workload
+from traffic.patterns import flows
+from traffic.schedule import PACE, Background, BackgroundFlow, Collective, Job, Kind, Op, Schedule, Workload
 from traffic.tcp import TcpTransport
 from traffic.transport import Endpoint
 
@@ -75,6 +76,15 @@ def test_the_deadline_names_who_waits_for_whom():
     assert "rank 0 is stuck in work step 3, computing" in result.stuck[0]
     assert "rank 1 is stuck in gather step 7, waiting for 77 bytes that rank 0 has not sent yet" in result.stuck[1]
     assert result.iterations == []
+
+
+def test_who_waits_for_a_start_computes_nothing():
+    schedule, _ = flows("late", [(0, 1), (0, 2)], [1000, 1000], starts_s=[0.0, 0.05])
+    result = replay(schedule)
+    assert {span.kind for span in result.spans} == {"send", "recv"} and len(result.timer_lateness_s) == 2
+    assert {op.phase for op in schedule.ranks[0] if op.kind is Kind.COMPUTE} == {PACE}
+    schedule, _ = flows("late", [(0, 1)], [1000], starts_s=[60.0])
+    assert "rank 0 is stuck in pace step 0, waiting for its moment (60 s from" in replay(schedule, deadline_s=0.3).stuck[0]
 
 
 def test_triggers_hold_back_a_send_on_another_rank():

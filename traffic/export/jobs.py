@@ -20,11 +20,11 @@ def as_one(plan: Plan) -> tuple[Schedule, tuple[int, ...]]:
     """
     workload = plan.workload
     if plan.program:
-        raise BadInput("What the program of --run sends is known when it has run; export a --workload, or the fabric "
-                       "alone (--topo).")
+        raise BadInput("What the program of --run sends is known when it has run; export a --workload, or "
+                       "the fabric alone (--topo).")
     if workload.background:
-        raise BadInput("--background lasts until the jobs have ended, which no .cm and no GOAL schedule can say; "
-                       "leave it out.")
+        raise BadInput("--background lasts until the jobs have ended, which no .cm and no GOAL schedule can "
+                       "say; leave it out.")
     if not workload.jobs:
         return workload.schedule, workload.placement
     ranks: list[tuple[Op, ...]] = []
@@ -40,9 +40,10 @@ def notes(plan: Plan) -> tuple[str, ...]:
     """What the run has and the schedule of `as_one` has not."""
     said = []
     if any(job.rounds > 1 for _, job in plan.running):
-        rounds = ", ".join(f"{job.rounds} of {job.name}" for _, job in plan.running) if plan.workload.jobs else \
-            str(plan.iterations)
-        each = " of each job" if plan.workload.jobs else ""
+        each, rounds = "", str(plan.iterations)
+        if plan.workload.jobs:
+            each = " of each job"
+            rounds = ", ".join(f"{job.rounds} of {job.name}" for _, job in plan.running)
         said.append(f"one iteration{each} is written; the run makes {rounds}, those to warm up included.")
     if plan.events:
         said.append(f"{len(plan.events)} events (--event) are left out.")
@@ -55,7 +56,9 @@ def _placed(job: Job, first: int, ends: Mapping[int, WhatEnds]) -> tuple[list[tu
     `ends` are those of the jobs before; one that --only leaves out keeps nobody waiting, as in a run.
     """
     before = ends.get(job.after, ()) if job.after is not None else ()
-    gate = [Op(Kind.COMPUTE, duration_s=job.start_s, phase=PACE, triggers=before)] if before or job.start_s else []
+    gate = []
+    if before or job.start_s:
+        gate = [Op(Kind.COMPUTE, duration_s=job.start_s, phase=PACE, triggers=before)]
     own = job.workload.schedule.ranks
     ranks = [(*gate, *(_behind(op, first, len(gate)) for op in ops)) for ops in own]
     awaited = {(rank, dep) for rank, ops in enumerate(own) for op in ops for dep in op.deps}
@@ -65,8 +68,9 @@ def _placed(job: Job, first: int, ends: Mapping[int, WhatEnds]) -> tuple[list[tu
 
 
 def _behind(op: Op, first: int, gate: int) -> Op:
-    """The operation with ranks counted from `first` and `gate` operations before it in its rank's list, for which
-    it waits if it waits for nothing else; but for a receive, whose message has waited for them."""
+    """The operation with ranks counted from `first` and `gate` operations before it in its rank's list, for
+    which it waits if it waits for nothing else; but for a receive, whose message has waited for them.
+    """
     free = not op.deps and not op.triggers and op.kind is not Kind.RECV
     return replace(op, deps=tuple(range(gate)) if free else tuple(dep + gate for dep in op.deps),
                    peer=op.peer + first if op.peer >= 0 else op.peer,

@@ -9,7 +9,7 @@ from traffic.expand import Scale
 from traffic.importers.text import slip
 from traffic.mapping import hosts_of, pack, without
 from traffic.program import Program
-from traffic.schedule import Schedule, Workload
+from traffic.schedule import PACE, Schedule, Workload
 
 
 class AnyFlow(Protocol):
@@ -34,7 +34,7 @@ def flows_workload(path: str, flows: Sequence[AnyFlow], hosts: int, scale: Scale
     for flow in flows:
         a, b = rank[flow.source], rank[flow.destination]
         start_s = (flow.start_s - earliest_s) * scale.dilation
-        deps = (program.compute(a, start_s, (), "start", 0),) if start_s else ()
+        deps = (program.compute(a, start_s, (), PACE, 0),) if start_s else ()
         connections[a, b] = connections.get((a, b), -1) + 1
         program.traffic_class = f"prio{flow.priority}"
         program.message(a, b, scale.size(flow.size_bytes), deps=deps, channel=connections[a, b], phase="flow")

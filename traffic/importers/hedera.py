@@ -66,8 +66,9 @@ def hedera_pairs(path: str, lines: tuple[Line, ...], graph: Graph) -> Pairs:
     for line in lines:
         for ip in (line.source_ip, line.destination_ip):
             if ip not in host_of:
-                raise slip(path, line.number, f"no host of {graph.name} for this workload has the address {ip}; "
-                                              f"its hosts are {graph.hosts[0].ip} to {graph.hosts[-1].ip}.")
+                raise slip(path, line.number, f"no host of {graph.name} for this workload has the address "
+                                              f"{ip}; its hosts are "
+                                              f"{graph.hosts[0].ip} to {graph.hosts[-1].ip}.")
         if line.source_ip == line.destination_ip:
             raise slip(path, line.number, f"{line.source_ip} sends to itself.")
     return [(host_of[line.source_ip], host_of[line.destination_ip]) for line in lines]

@@ -7,7 +7,7 @@ from topologies.graph import Graph
 from traffic.importers.flows import place_nodes
 from traffic.importers.htsim import ConnectionMatrix, Failure, Flow
 from traffic.program import Program
-from traffic.schedule import Workload
+from traffic.schedule import PACE, Workload
 
 PHASE = "flow"
 
@@ -35,7 +35,7 @@ def cm_workload(matrix: ConnectionMatrix, hosts: int, dilation: float = 1.0, byt
         channel = connections.get((a, b), 0)
         connections[a, b] = channel + 1
         start_s = (flow.start_ps or 0.0) * 1e-12 * dilation
-        deps = (program.compute(a, start_s, (), "start", 0),) if start_s else ()
+        deps = (program.compute(a, start_s, (), PACE, 0),) if start_s else ()
         size_bytes = max(1, round(flow.size_bytes / byte_scale))
         program.traffic_class = "" if flow.priority is None else f"prio{flow.priority}"
         send, recv = program.message(a, b, size_bytes, deps=deps, channel=channel, phase=PHASE,
