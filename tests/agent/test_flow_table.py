@@ -201,6 +201,16 @@ def test_timeouts_end_entries() -> None:
                      108: [(2, Removed.IDLE_TIMEOUT), (3, Removed.HARD_TIMEOUT)]}
 
 
+def test_an_entry_that_is_added_again_is_as_good_as_new() -> None:
+    """It keeps its counts, and with them its number, but not the moment of its last packet."""
+    mod = FlowMod(FlowCommand.ADD, PipelineMatch(), priority=1, idle_timeout_s=5)
+    tables = apply_flow_mod(apply_flow_mod(Tables(PORTS), mod, 100.0).tables, mod, 108.0).tables
+    entry, = tables.flows.values()
+    used = {entry.id: 104.0}
+    assert [len(expired(tables, now, used).removed) for now in (109.5, 112.9, 113.0)] == [0, 0, 1]
+    assert len(expired(tables, 113.0, {entry.id: 112.0}).removed) == 0
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=60), st.integers(1, 3))
 def test_any_frame_can_be_parsed(frame: bytes, port: int) -> None:
