@@ -15,6 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from os_ken.base import app_manager
+from os_ken.controller import event as osken_event
 
 from controllers.ledger import Ledger
 from controllers.network import links_of
@@ -23,6 +24,7 @@ from emulator.errors import BadInput
 from topologies.graph import Graph
 
 LOG = logging.getLogger("controller")
+CONTROLLER = "Controller"  # the app of control.py, as os-ken names it
 REQUEST_BYTES = 4096
 ANSWER_S, DRAIN_S = 2.0, 30.0
 QUIET_S, LOOK_S = 0.3, 0.1  # a link is empty when nothing crossed it for so long
@@ -55,9 +57,9 @@ def _answered(request: dict, ledger: Ledger, graph: Graph) -> dict[str, object]:
     ask = request.get("ask", "books")
     if ask == "books":
         return ledger.summary()
-    if ask == "status":
-        return ledger.summary() | {"topology": _topology(graph), "traffic": _traffic(ledger, graph)}
     try:
+        if ask == "status":
+            return ledger.summary() | {"topology": _topology(graph), "traffic": _traffic(ledger, graph)}
         return _drain(str(request.get("name", "")), ask == "drain", ledger, graph)
     except BadInput as error:
         return {"error": str(error)}
@@ -69,10 +71,20 @@ def _topology(graph: Graph) -> dict[str, object]:
                        "b": link.b, "b_port": link.b_port, "speed": link.speed} for link in graph.links]}
 
 
+def _tell(event: osken_event.EventBase) -> None:
+    """Put an event into the app's queue; BadInput where there is no app within ANSWER_S."""
+    end_s = time.monotonic() + ANSWER_S
+    while CONTROLLER not in app_manager.SERVICE_BRICKS:  # we answer before the app is there
+        if time.monotonic() > end_s:
+            raise BadInput("the controller is still starting; ask again in a moment.")
+        time.sleep(0.01)
+    app_manager.SERVICE_BRICKS[CONTROLLER].send_event(CONTROLLER, event)
+
+
 def _sent(ledger: Ledger, timeout_s: float = ANSWER_S) -> dict[int, tuple[float, dict[int, tuple[int, int]]]]:
     """Fresh counters of every connected switch that answers in time."""
     asked_s = time.monotonic()
-    app_manager.SERVICE_BRICKS["Controller"].send_event("Controller", CountTraffic())
+    _tell(CountTraffic())
     connected = {name for name, entry in ledger.summary()["switches"].items() if entry["connected"]}
     while time.monotonic() < asked_s + timeout_s:
         fresh = {dpid: seen for dpid, seen in ledger.counted().items() if seen[0] >= asked_s}
@@ -82,8 +94,10 @@ def _sent(ledger: Ledger, timeout_s: float = ANSWER_S) -> dict[int, tuple[float,
     return fresh
 
 
-def _traffic(ledger: Ledger, graph: Graph) -> dict[str, list[float | None]]:
-    """Link -> [bit/s from a to b, from b to a] over a quarter of a second; None where it was not counted."""
+def _traffic(ledger: Ledger, graph: Graph) -> list[list[float | None]]:
+    """Of each link, as `_topology` lists them: [bit/s from a to b, from b to a] over a quarter of a second; None
+    where it was not counted. Not by name: parallel links have one name.
+    """
     before = _sent(ledger)
     time.sleep(0.25)
     after = _sent(ledger)
@@ -95,8 +109,7 @@ def _traffic(ledger: Ledger, graph: Graph) -> dict[str, list[float | None]]:
         (early_s, early), (late_s, late) = before[dpid], after[dpid]
         return 8 * (late[port][1] - early[port][1]) / (late_s - early_s)
 
-    return {f"{link.a}-{link.b}": [rate(link.a, link.a_port), rate(link.b, link.b_port)]
-            for link in graph.links}
+    return [[rate(link.a, link.a_port), rate(link.b, link.b_port)] for link in graph.links]
 
 
 def _drain(name: str, drained: bool, ledger: Ledger, graph: Graph) -> dict[str, object]:
@@ -104,7 +117,7 @@ def _drain(name: str, drained: bool, ledger: Ledger, graph: Graph) -> dict[str, 
     began_s = time.monotonic()
     links = links_of(graph, name)
     answer: SimpleQueue = SimpleQueue()
-    app_manager.SERVICE_BRICKS["Controller"].send_event("Controller", Drain(name, drained, answer))
+    _tell(Drain(name, drained, answer))
     try:
         refusal = answer.get(timeout=ANSWER_S)
     except Empty:

@@ -4,7 +4,8 @@
 
 CONFIG is {"graph", "routing", "seed", "rate_bps", "port", "status_socket", "parent_pid"}: it listens for
 switches on 127.0.0.1:port, answers requests on the Unix socket (`answers.py`) and ends when its parent does.
-The tables are worked out here, from the graph.
+The tables are worked out here, from the graph; links that an earlier process of the same CONFIG was told to
+drain are drained still (`drains.py`).
 
 os-ken 4 runs on native threads; where it falls silent it is mended (`mending.py`). Its Event.wait
 overruns its timeout, so this module waits with the standard library; what it merely logs as an error,
@@ -25,6 +26,7 @@ from os_ken import cfg
 from os_ken.base.app_manager import AppManager
 
 from controllers.answers import serve
+from controllers.drains import drains_file, kept
 from controllers.elephants import Elephants
 from controllers.ledger import Ledger
 from controllers.mending import leave_descriptions, mend_os_ken
@@ -58,22 +60,24 @@ def main(config_path: str) -> int:
     config = json.loads(Path(config_path).read_text())
     die_with_parent(config["parent_pid"])
     graph = graph_from_json(config["graph"])
-    network = Network(graph, config["routing"], config["seed"])
+    drained = drains_file(Path(config_path))
+    network = Network(graph, config["routing"], config["seed"], drained=kept(drained))
     ledger = Ledger(graph, network.tables())
+    ledger.drained(network.drained_names)
     logging.getLogger().addHandler(ErrorsToLedger(ledger))
     threading.Thread(target=serve, args=(config["status_socket"], ledger, graph), daemon=True).start()
     scheduling = scheduling_of(config["routing"])
     elephants = Elephants(network, scheduling, config["rate_bps"]) if scheduling else None
     if elephants:
         ledger.scheduled(elephants.loop.summary())
-    threads = start_os_ken(ledger, network, elephants, config["port"])
+    threads = start_os_ken(ledger, network, elephants, drained, config["port"])
     while all(thread.is_alive() for thread in threads):
         time.sleep(0.2)
     LOG.error("the thread that listens on port %s has ended", config["port"])
     return 1
 
 
-def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None,
+def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None, drained: Path,
                  port: int) -> list[threading.Thread]:
     """Listen on 127.0.0.1:`port` in threads of os-ken; returns those that must live."""
     cfg.CONF(args=[], project="os_ken", default_config_files=[])
@@ -84,7 +88,7 @@ def start_os_ken(ledger: Ledger, network: Network, elephants: Elephants | None,
     manager = AppManager.get_instance()
     manager.load_apps(["controllers.control", "os_ken.controller.ofp_handler"])
     manager.create_contexts()
-    return manager.instantiate_apps(ledger=ledger, network=network, elephants=elephants)
+    return manager.instantiate_apps(ledger=ledger, network=network, drained=drained, elephants=elephants)
 
 
 if __name__ == "__main__":

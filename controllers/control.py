@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from pathlib import Path
 
 from os_ken.controller import ofp_event
 from os_ken.controller.controller import Datapath
@@ -17,6 +18,7 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_D
 
 from controllers import readback
 from controllers.bookkeeping import Bookkeeper
+from controllers.drains import keep
 from controllers.elephants import Elephants
 from controllers.ledger import Ledger
 from controllers.network import Network
@@ -42,15 +44,18 @@ class _Reading:
 class Controller(Bookkeeper):
     """Events in, orders out. os-ken calls all handlers from one thread, so only the ledger is shared."""
 
-    def __init__(self, *args, ledger: Ledger, network: Network, elephants: Elephants | None = None, **kwargs):
+    def __init__(self, *args, ledger: Ledger, network: Network, drained: Path,
+                 elephants: Elephants | None = None, **kwargs):
+        """drained: the file that keeps the drained links of `network` (`drains.py`)."""
         super().__init__(*args, ledger=ledger, rollout=Rollout(network.tables()), **kwargs)
-        self.network, self.elephants = network, elephants
+        self.network, self._drained_file, self.elephants = network, drained, elephants
         self._reading: dict[int, _Reading] = {}
         self._planned = network  # what the present tables were planned on
         self._replanning = False
         self._began_s: float | None = None  # of the news that the present change answers
         self._told: dict[int, int] = {}     # switch -> changes of the present change
         self._begun = self._adopted = False
+        self._late = False                  # there are new paths that no table on its way has
         self._gathering: threading.Timer | None = None
         if elephants:
             elephants.start(lambda: self.send_event(self.name, Look()))
@@ -177,12 +182,17 @@ class Controller(Bookkeeper):
         """The next tables, if all switches have confirmed the present ones (or `at_once`)."""
         while at_once or not self.rollout.waiting:
             at_once = False
-            if not self.rollout.advance():
-                if not self.rollout.waiting:
-                    self._settled()
+            if self.rollout.advance():
+                for dpid in self.rollout.known():
+                    self._bring(dpid)
+            elif self.rollout.waiting:
                 return
-            for dpid in self.rollout.known():
-                self._bring(dpid)
+            else:
+                self._settled()
+                if not self._late or self._replanning:
+                    return
+                self._late = False
+                self.rollout.begin(iter([self.network.tables()]))
 
     def _settled(self) -> None:
         if self._begun and not self._adopted:
@@ -223,14 +233,13 @@ class Controller(Bookkeeper):
             self._place(self.elephants.links(reply.datapath.id, sent, not more_follows(reply), self.network))
 
     def _place(self, network: Network | None) -> None:
-        """Put new paths in force; a repair that is under way takes them along with what it does."""
+        """Put new paths in force: at once, or with what is planned next, or after what is going out now."""
         self.ledger.scheduled(self.elephants.loop.summary())
         if network is None:
             return
-        self.network = network
-        if not self._replanning and not self.rollout.waiting:
-            self.rollout.begin(iter([network.tables()]))
-            self._go_on(at_once=True)
+        self.network, self._late = network, True
+        if not self.rollout.waiting:
+            self._go_on()
 
     # ------------------------------------------------------------ news
 
@@ -263,18 +272,19 @@ class Controller(Bookkeeper):
 
     @set_ev_cls(Replan)
     def on_replan(self, _event) -> None:
-        self._replanning = False
+        self._replanning = self._late = False
         before, self._planned = self._planned, self.network
         self.put_in_force(self.network.steps_from(before), self._news_s)
 
     @set_ev_cls(Drain)
     def on_drain(self, order) -> None:
         try:
-            self.network = self.network.with_drained(order.name, order.drained)
-        except BadInput as refusal:
+            network = self.network.with_drained(order.name, order.drained)
+            keep(self._drained_file, network.drained)
+        except (BadInput, OSError) as refusal:
             order.answer.put(str(refusal))
             return
-        self.ledger.drained(f"{link.a}-{link.b}" for link in self.network.graph.links
-                            if link.index in self.network.drained)
+        self.network = network
+        self.ledger.drained(network.drained_names)
         self._replan()
         order.answer.put("")

@@ -27,7 +27,7 @@ class Elephants:
         self.graph = network.graph
         self.needs_links = scheduling.scheduler == "least-congested"
         self._avoided = network.avoided
-        self.loop = SchedulingLoop(PathLists(network.live), scheduling, rate_bps, network.seed)
+        self.loop = SchedulingLoop(_paths(network), scheduling, rate_bps, network.seed)
         self._names = {host.ip: host.name for host in self.graph.hosts}
         self._edges = {self.graph.switch[host.rack].dpid for host in self.graph.hosts}
         self._owed: set[tuple[int, str]] = set()
@@ -89,7 +89,11 @@ class Elephants:
             return None
         if network.avoided != self._avoided:
             self._avoided = network.avoided
-            self.loop.rewire(PathLists(network.live))
+            self.loop.rewire(_paths(network))
         links = self._links if self.needs_links else None
         changed = self.loop.step(Reading(time.monotonic(), self._pairs, links))
         return network.with_placed(self.loop.placed) if changed else None
+
+
+def _paths(network: Network) -> PathLists:
+    return PathLists(network.live, whole=network.graph)

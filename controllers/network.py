@@ -5,12 +5,16 @@ host's own link is never taken out: there is no other way to the host.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
-from controllers.nexthops import filled, pruned, racks_of
-from controllers.routing import parse_routing, scheduling_of, tables_over
+import networkx
+
+from controllers.nexthops import NextHops, filled, pruned, racks_of
+from controllers.ordering import in_order
+from controllers.routing import completed, parse_routing, scheduling_of, tables_over
 from controllers.scheduling.paths import Path
 from controllers.scheduling.place import Pair, Placement
 from controllers.scheduling.steering import steered
@@ -80,11 +84,16 @@ class Network:
         if not drained:
             return replace(self, drained=self.drained - links)
         after = replace(self, drained=self.drained | links)
-        lost = sorted(after._cut_off() - self._cut_off() - ({name} & self.graph.switch.keys()))
+        lost = _cut_off(self._reach(), after._reach(), name)
         if lost:
             raise BadInput(f"draining {name} would cut off the hosts at {', '.join(lost[:3])}"
                            f"{f' and {len(lost) - 3} more' if len(lost) > 3 else ''}.")
         return after
+
+    @property
+    def drained_names(self) -> tuple[str, ...]:
+        """The drained links, each as 'A-B'."""
+        return tuple(f"{link.a}-{link.b}" for link in self.graph.links if link.index in self.drained)
 
     @property
     def dead(self) -> frozenset[int]:
@@ -128,34 +137,62 @@ class Network:
     def steps_from(self, before: Network) -> Iterator[Tables]:
         """The tables to put in force one after the other, coming from those of `before`.
 
-        First the ways of the larger fabric without those that lead to a link that goes or comes: a part of
-        the ways on both sides, so that no mixture of old and new tables sends a packet in a circle. Then
-        what shall stay.
+        First the ways of the larger fabric without those that lead to a link that goes or comes, which is a
+        part of the ways on both sides wherever there is a shortest way without that link; then what shall
+        stay. Where a way becomes longer, or is another one, switches change in turn (`ordering.py`), and what
+        a routing has besides ways is put off until then. So no mixture of tables that are neighbours here
+        sends a packet in a circle.
         """
         if not self.routes_as(before):
+            besides = parse_routing(self.routing)[0].over is not None
+            if besides:
+                yield before._half()
             gone, either = self.dead & before.dead, self.avoided | before.avoided
-            yield self._steered(_between(self.graph, self.routing, self.seed, gone, either - gone), either)
+            larger = without(self.graph, gone)
+            between = _between_hops(self.graph, self.routing, gone, either - gone)
+            for hops in chain(in_order(larger, before._hops, between), [between],
+                              in_order(larger, between, self._hops)):
+                yield self._steered(tables_over(larger, self.routing, self.seed, hops), either)
+            if besides:
+                yield self._half()
         yield self.tables()
 
-    def _cut_off(self) -> set[str]:
-        """Racks that some other rack does not reach."""
+    def _half(self) -> Tables:
+        """`tables`, half way to what the routing has besides ways."""
+        tables = tables_over(without(self.graph, self.dead), self.routing, self.seed, self._hops)
+        return completed(self.live, self.routing, tables, half=True)
+
+    @property
+    def _hops(self) -> NextHops:
+        return _final_hops(self.graph, self.routing, self.dead, self.drained)
+
+    def _reach(self) -> dict[str, frozenset[str]]:
+        """Rack -> all racks that it reaches, itself among them."""
         racks = {host.rack for host in self.graph.hosts}
-        live = without(self.graph, self.avoided).networkx
-        live.remove_nodes_from([host.name for host in self.graph.hosts])
-        return {rack for rack in racks if not racks <= _reached(live, rack)}
+        parts = [frozenset(racks & part) for part in networkx.connected_components(self.live.networkx)]
+        return {rack: part for part in parts for rack in part}
 
 
-def _reached(graph, start: str) -> set[str]:
-    seen, frontier = {start}, [start]
-    while frontier:
-        frontier = [other for node in frontier for other in graph.neighbors(node) if other not in seen]
-        seen.update(frontier)
-    return seen
+def _cut_off(before: Mapping[str, frozenset[str]], after: Mapping[str, frozenset[str]], drained: str
+             ) -> list[str]:
+    """The racks that a drain cuts off: of the parts into which it divides racks all but the largest; of parts
+    alike the rack that is itself drained, or else all.
+    """
+    left = {rack: len(after[rack]) for rack in sorted(before) if after[rack] < before[rack]}
+    smaller = [rack for rack, count in left.items() if count < max(left.values())]
+    return smaller or ([drained] if drained in left else list(left))
 
 
 @lru_cache(maxsize=64)
 def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained: frozenset[int]) -> Tables:
-    """Over the ways that are left. A drained link still works, so a switch that has no other way keeps that
+    live = without(graph, dead)
+    tables = tables_over(live, routing, seed, _final_hops(graph, routing, dead, drained))
+    return completed(without(live, drained), routing, tables)
+
+
+@lru_cache(maxsize=64)
+def _final_hops(graph: Graph, routing: str, dead: frozenset[int], drained: frozenset[int]) -> NextHops:
+    """The ways that are left. A drained link still works, so a switch that has no other way keeps that
     one: nobody sends it anything there but what is under way."""
     entry, _ = parse_routing(routing)
     live = without(graph, dead)
@@ -166,12 +203,13 @@ def _final(graph: Graph, routing: str, seed: int, dead: frozenset[int], drained:
         if not all(left[a].get(b) for a in racks for b in racks if a != b and hops[a].get(b)):
             left = entry.next_hops(without(live, drained))  # some need a detour
         hops = filled(left, hops)
-    return tables_over(live, routing, seed, hops)
+    return hops
 
 
 @lru_cache(maxsize=64)
-def _between(graph: Graph, routing: str, seed: int, gone: frozenset[int], changing: frozenset[int]) -> Tables:
+def _between_hops(graph: Graph, routing: str, gone: frozenset[int], changing: frozenset[int]) -> NextHops:
+    """The ways that need none of the links that change."""
     entry, _ = parse_routing(routing)
     larger = without(graph, gone)
     hops = entry.next_hops(larger)
-    return tables_over(larger, routing, seed, filled(pruned(larger, hops, changing), hops))
+    return filled(pruned(larger, hops, changing), hops)

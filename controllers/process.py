@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.drains import drains_file
 from controllers.routing import parse_routing, scheduling_of
 from emulator.errors import BadInput, EmulatorError, MachineLacks
 from topologies.graph import Graph
@@ -110,6 +111,16 @@ class ControllerProcess:
             raise EmulatorError(f"the controller does not answer on {self._socket}: {error}."
                                 f"{self._tail()}") from None
 
+    def order(self, request: Mapping[str, object], timeout_s: float) -> str:
+        """Give an order (`answers.py`); '' once it is carried out, else in one sentence why it was not."""
+        try:
+            answer = ask(self._socket, request, timeout_s)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return "the controller is down, or has not started yet."
+        except OSError as error:
+            return f"the controller did not say that it is done: {error}."
+        return str(answer.get("error", ""))
+
     def kill(self) -> None:
         """End the process as a crash would, with SIGKILL."""
         self._process.kill()
@@ -117,9 +128,8 @@ class ControllerProcess:
         self._socket.unlink(missing_ok=True)  # nobody listens there any more
 
     def restart(self) -> None:
-        """Start the process again as it was started, appending to its log; `kill` it before.
-
-        It dies with the thread that calls this.
+        """Start the process again as it was started, appending to its log; `kill` it before. Links that it
+        had drained are drained still. It dies with the thread that calls this.
         """
         self._process = _launch(self._socket.with_suffix(".json"), self.log)
 
@@ -176,7 +186,7 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
     """Start the controller in this network namespace, listening on 127.0.0.1:`port` for the switches.
 
     `rate_bps` is a host link's, which global scheduling measures elephants by. `run_dir` (existing) receives
-    controller.json, controller.log and, while it runs, controller.sock. The process dies with the thread that
+    controller.json, controller.log, controller.drained and, while it runs, controller.sock. The process dies with the thread that
     calls this (PR_SET_PDEATHSIG), so call it from the main one. Raises BadInput for an unknown routing, and
     where the path of the socket would be too long.
     """
@@ -188,6 +198,7 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
     if len(os.fsencode(status_socket)) > SOCKET_PATH_BYTES:
         raise BadInput(f"the path {status_socket} is longer than the {SOCKET_PATH_BYTES} bytes of a Unix "
                        f"socket's; use a shorter directory.")
+    drains_file(config).unlink(missing_ok=True)  # of an earlier controller in this directory
     config.write_text(json.dumps({
         "graph": graph_to_json(graph), "routing": routing, "seed": seed, "rate_bps": rate_bps, "port": port,
         "status_socket": str(status_socket), "parent_pid": os.getpid()}))
@@ -195,12 +206,18 @@ def start_controller(graph: Graph, routing: str, seed: int, run_dir: Path, port:
 
 
 def ask(path: Path, request: Mapping[str, object], timeout_s: float) -> dict:
-    """Send a request to the socket at `path` and read the answer; raises OSError."""
+    """Send a request to the socket at `path` and read the answer; raises OSError, also where whoever answers
+    ends before the answer does.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         connection.connect(str(path))
         connection.sendall(json.dumps(request).encode() + b"\n")
-        return json.loads(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise ConnectionError("it hung up before it had answered") from None
 
 
 def _launch(config: Path, log: Path) -> subprocess.Popen:

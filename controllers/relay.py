@@ -78,11 +78,15 @@ class Relay:
     def run(self) -> None:
         """Until it is killed."""
         while True:
-            for key, events in self._selector.select():
-                if isinstance(key.data, End):
-                    self._serve(key.data, events)
-                else:
-                    key.data()
+            self.serve(None)
+
+    def serve(self, timeout_s: float | None) -> None:
+        """All that has come by now; wait for something to come, timeout_s at most (None: for ever)."""
+        for key, events in self._selector.select(timeout_s):
+            if isinstance(key.data, End):
+                self._serve(key.data, events)
+            else:
+                key.data()
 
     def _accept(self) -> None:
         inside, _ = self._listener.accept()
@@ -96,6 +100,10 @@ class Relay:
             LOG.warning("no connection to the external controller: %s", error)
             inside.close()  # the switch tries again
             return
+        self.join(inside, outside)
+
+    def join(self, inside: socket.socket, outside: socket.socket) -> None:
+        """From now on what a switch sends on `inside` goes to the controller on `outside`, and back."""
         self._framers.append(Framer(PACKET_IN))
         near, far = End(inside, self._framers[-1]), End(outside, None)
         near.other, far.other = far, near
@@ -113,6 +121,8 @@ class Relay:
                 LOG.warning("a reader went away: %s", error)
 
     def _serve(self, end: End, events: int) -> None:
+        if end.sock.fileno() < 0:
+            return  # its other half closed both, a moment ago in the same round
         try:
             if events & selectors.EVENT_READ:
                 data = end.sock.recv(CHUNK_BYTES)

@@ -28,7 +28,7 @@ class Routing:
 
     `method` is how a switch's group chooses among next hops; Open vSwitch knows 'hash' alone.
     `weighs`: the shares of next hops: equal ones, or by their capacity. `over`: what is done to the tables
-    at the end.
+    at the end (`completed`).
     """
 
     spec: str
@@ -36,7 +36,7 @@ class Routing:
     next_hops: Callable[[Graph], NextHops]
     method: str
     weighs: Callable[[Graph, NextHops], WeightedHops] = alike
-    over: Callable[[Graph, Mapping[int, SwitchTables]], dict[int, SwitchTables]] | None = None
+    over: Callable[[Graph, Mapping[int, SwitchTables], bool], dict[int, SwitchTables]] | None = None
 
 
 ROUTINGS: Mapping[str, Routing] = {
@@ -132,11 +132,13 @@ def plan_tables(graph: Graph, routing: str, seed: int) -> dict[int, SwitchTables
     Everything else is dropped by a rule of priority 0. Raises BadInput for an unknown routing.
     """
     entry, _ = parse_routing(routing)
-    return tables_over(graph, routing, seed, entry.next_hops(graph))
+    return completed(graph, routing, tables_over(graph, routing, seed, entry.next_hops(graph)))
 
 
 def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[int, SwitchTables]:
-    """The tables of `plan_tables` over next hops of one's own; racks without any get no rule."""
+    """The tables of `plan_tables` over next hops of one's own, before `completed`; racks without any get no
+    rule.
+    """
     entry, gap_us = parse_routing(routing)
     tree, members = blocks(graph.hosts), entry.weighs(graph, hops)
     params = hash_params((switch.dpid for switch in graph.switches), seed)
@@ -152,7 +154,17 @@ def tables_over(graph: Graph, routing: str, seed: int, hops: NextHops) -> dict[i
             flows.append(FlowRule(PRIORITY, Match(ipv4_dst=prefix), (action,)))
         flows.append(FlowRule(0, Match(), ()))
         tables[switch.dpid] = SwitchTables(switch.dpid, tuple(flows), tuple(groups.values()))
-    return entry.over(graph, tables) if entry.over else tables
+    return tables
+
+
+def completed(graph: Graph, routing: str, tables: dict[int, SwitchTables], half: bool = False
+              ) -> dict[int, SwitchTables]:
+    """`tables` with what the routing has besides next hops, over all links of `graph`.
+
+    half: as it has to be for a moment between having it and not, that no packet goes in a circle.
+    """
+    entry, _ = parse_routing(routing)
+    return entry.over(graph, tables, half) if entry.over else tables
 
 
 def _host_rules(graph: Graph, switch: str) -> list[FlowRule]:

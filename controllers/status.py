@@ -90,8 +90,7 @@ def describe(status: dict[str, Any]) -> Group:
         made.add_row(name, switch["openflow"] or "-", state, str(switch["rules"]), str(switch["groups"]),
                      " ".join(map(str, switch["ports_down"])) or "-")
     links = table("Links", "link", "tier", "state", "load up", "load down")
-    for link in topology["links"]:
-        up, down = status["traffic"][link["link"]]
+    for link, (up, down) in zip(topology["links"], status["traffic"], strict=True):
         links.add_row(link["link"], link["tier"], _state(link, status), _load(up), _load(down))
     moves = table("Changes since the start", "when", "took", "switches", "rules and groups", "links avoided")
     for repair in status["repairs"]:

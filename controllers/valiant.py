@@ -64,9 +64,13 @@ def group_minimal(graph: Graph) -> NextHops:
     return hops
 
 
-def spread_over_groups(graph: Graph, tables: Mapping[int, SwitchTables]) -> dict[int, SwitchTables]:
+def spread_over_groups(graph: Graph, tables: Mapping[int, SwitchTables], half: bool = False
+                       ) -> dict[int, SwitchTables]:
     """`tables` of minimal ways with the rules that send packets over a random group first; as they are where
     the graph is no dragonfly.
+
+    half: without those of a source's own router. A neighbour that it would send packets to has to have its
+    rule already, or still: else it sends them back.
     """
     if not is_dragonfly(graph):
         return dict(tables)
@@ -78,7 +82,7 @@ def spread_over_groups(graph: Graph, tables: Mapping[int, SwitchTables]) -> dict
         selection = next((group.selection for group in base.groups), None) or _selection(tables)
         add = _Adding(base, selection)
         own = _global_ports(graph, switch.name)
-        if any(host.rack == switch.name for host in homes):
+        if not half and any(host.rack == switch.name for host in homes):
             everything = dict.fromkeys(own, 1)
             for other in _pods(graph)[switch.pod]:
                 if other != switch.name and (count := len(_global_ports(graph, other))):

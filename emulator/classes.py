@@ -96,7 +96,8 @@ class ClassTable:
         """
         queues = []
         for each, share in zip(self.classes, self.shares()):
-            limit, mark = int(share * port_limit_bytes), each.ecn_bytes or ecn_bytes
+            limit = int(share * port_limit_bytes)
+            mark = ecn_bytes if each.ecn_bytes is None else each.ecn_bytes
             if limit < frame_bytes:
                 raise BadInput(f'class "{each.name}" gets {limit} bytes of the buffer of {port_limit_bytes}, '
                                f"which hold no frame of {frame_bytes}; give it a larger share, or ports a "

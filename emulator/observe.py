@@ -12,7 +12,6 @@ from emulator.fidelity.observations import Observations, PathDelay, Planned
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.telemetry.pauses import PauseRecord
-from topologies.graph import Link, interface
 from traffic.engine import RTT_SAMPLE_S
 from traffic.records import Connection, ConnectionKey
 
@@ -118,25 +117,26 @@ def _delays(plan: Plan, outcome: Outcome, connections: dict[ConnectionKey, Conne
     """
     if outcome.events and any(each.kind != "controller" for each in outcome.events.happenings):
         return []  # ways and rates changed: there is no one path to judge by
-    links = _links(plan)
+    links = {link.index: link for link in plan.graph.links}
     fewest = max(LONG_FLOW_SAMPLES, ALL_ALONG * (outcome.ended_s - outcome.started_s) / RTT_SAMPLE_S)
     numbers = {plan.class_number(key.traffic_class) for key in connections}
     waits_s = {number: _class_waits_s(plan, outcome, number) for number in numbers}
-    mixed = _mixed(plan, outcome.paths) if plan.classes else set()
+    mixed = _mixed(plan, outcome) if plan.classes else set()
     delays = []
     for key, back in outcome.return_paths.items():
         connection = connections.get(key)
         if connection is None or len(connection.rtt_samples_s) < fewest or not renewed(connection.rtt_samples_s):
             continue
-        if not (back and outcome.paths[key]):  # spread over many paths
+        way = outcome.paths[key]
+        if not (back and way):  # spread over many paths
             continue
-        if mixed & {back[0], back[-1]}:
+        hosts = outcome.nodes(way)
+        if mixed & {hosts[0], hosts[-1]}:
             continue
         waits = waits_s[plan.class_number(key.traffic_class)]
-        path = [links[frozenset(pair)] for pair in zip(outcome.paths[key], outcome.paths[key][1:])]
+        path = [links[outcome.port[name].link] for name in way]
         base = plan.wire.one_way_s(path, plan.wire.payload_bytes) + plan.wire.ack_s(path)
-        hosts = outcome.paths[key]
-        ports = (*_ports(hosts, links), *_ports(back, links))
+        ports = (*way, *back)
         if any(math.isnan(waits.get(port, 0.0)) for port in ports):  # starved: no mean says how long it waits
             continue
         rtt_s = sum(connection.rtt_samples_s) / len(connection.rtt_samples_s)
@@ -159,24 +159,12 @@ def _class_waits_s(plan: Plan, outcome: Outcome, number: int) -> dict[str, float
             for column, queue in enumerate(record.queues) if queue.traffic_class == number}
 
 
-def _mixed(plan: Plan, paths: Mapping[ConnectionKey, tuple[str, ...]]) -> set[str]:
+def _mixed(plan: Plan, outcome: Outcome) -> set[str]:
     """Hosts that send data, and packets of several classes: how long each waits in the host's own port is
     not known. By host, not by rank: a host has one number in a job and another in the background."""
     classes: defaultdict[str, set[int]] = defaultdict(set)
-    for key, way in paths.items():
-        for host in way[:1] + way[-1:]:
+    ends = {key: (nodes[0], nodes[-1]) for key, way in outcome.paths.items() if (nodes := outcome.nodes(way))}
+    for key, hosts in ends.items():
+        for host in hosts:
             classes[host].add(plan.class_number(key.traffic_class))
-    return {way[0] for way in paths.values() if way and len(classes[way[0]]) > 1}
-
-
-def _links(plan: Plan) -> dict[frozenset[str], Link]:
-    return {frozenset((link.a, link.b)): link for link in plan.graph.links}
-
-
-def _ports(nodes: tuple[str, ...], links: dict[frozenset[str], Link]) -> list[str]:
-    """The interfaces that send a packet along `nodes`."""
-    names = []
-    for node, after in zip(nodes, nodes[1:]):
-        link = links[frozenset((node, after))]
-        names.append(interface(node, link.a_port if link.a == node else link.b_port))
-    return names
+    return {source for source, _ in ends.values() if len(classes[source]) > 1}

@@ -1,8 +1,9 @@
 """What a run brings back from the sandbox: raw records and counters, not yet judged or summarised."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from emulator.delay.record import DelayRecord
@@ -34,12 +35,12 @@ class Outcome:
     """One run, as it happened.
 
     started_s, ended_s: the replay (CLOCK_MONOTONIC). between: counters before and after it.
-    paths, return_paths: the nodes that each connection's data and its acknowledgements cross, by the
-    switches' own account. shaped_bps: interface -> rate of its HTB class as read back at the end, None
+    paths, return_paths: the interfaces that send each connection's data and its acknowledgements, in order,
+    by the switches' own account; empty where packets take several paths. shaped_bps: interface -> rate of its HTB class as read back at the end, None
     without one. link_faults: a sentence for each port that was not as configured at the end.
     offloads: interface -> offloads found on at the end. datapath_losses: what -> packets lost where
-    no queue is. scheduling: the controller's books on what it moved, before and after; None where it moves
-    nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
+    no queue is. scheduling: the controller's books on what it moved, before the replay, and in the end those
+    of each controller that there was; None where it moves nothing. packets: every queue packet by packet, where the switches can. switch_failure: a sentence where
     a switch's process died. delay: what delayed links (--delay) did, None without one. bit_errors:
     switch port -> packets of its link lost to bit errors. program: how a real program's ranks ended.
     group_packets: interface -> packets that select groups sent out of it, where only they do and no table
@@ -67,10 +68,20 @@ class Outcome:
     packet_ins: int = 0
     group_packets: Mapping[str, int] = field(default_factory=dict)
     datapath_losses: Mapping[str, int] = field(default_factory=dict)
-    scheduling: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+    scheduling: tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]] | None = None
     captures: tuple[Captured, ...] = ()
     events: EventsRecord | None = None
     program: ProgramResult | None = None
     interrupted: bool = False
     error: tuple[int, str] | None = None
     log: str = ""
+
+    @cached_property
+    def port(self) -> Mapping[str, Port]:
+        """Interface -> its port."""
+        return {port.name: port for port in self.ports}
+
+    def nodes(self, path: Sequence[str]) -> tuple[str, ...]:
+        """From host to host what a packet crosses that the interfaces of `path` send; empty for no path."""
+        return (*(self.port[name].node for name in path),
+                *(self.port[self.port[name].peer].node for name in path[-1:]))

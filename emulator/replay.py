@@ -90,6 +90,7 @@ class Replay:
             lost = {port: count - bit_errors[port] for port, count in errors_after.items()}
             # an event may have left the run without a controller
             books_after = self.session.controller.state() if self.session.controller.running else books
+            moved = (conductor and conductor.scheduling) or (books_after.scheduling,)
             self.session.update(
                 delay=delay and delay.since(delayed), bit_errors=lost,
                 group_packets={port: count - grouped[port] for port, count in
@@ -100,7 +101,7 @@ class Replay:
                 datapath_losses={what: count - losses[what] for what, count in
                                  (self._recorded(self.session.switches.losses) or losses).items()},
                 packet_ins=(conductor.packet_ins if conductor else books_after.packet_ins) - books.packet_ins,
-                scheduling=(books.scheduling, books_after.scheduling) if books.scheduling else None)
+                scheduling=(books.scheduling, moved) if books.scheduling else None)
             progress.done()
         finally:
             engine.close()
@@ -146,22 +147,21 @@ class Replay:
             conductor.finish()
 
     def _paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
-        """The nodes that the data of each connection crosses, asked of the switches."""
-        return {key: self._nodes(key.src, key.dst, engine.ports(number))
+        """The interfaces that send the data of each connection, asked of the switches."""
+        return {key: self._path(key.src, key.dst, engine.ports(number))
                 for number, key in enumerate(engine.keys)}
 
     def _return_paths(self, engine: Engine) -> dict[ConnectionKey, tuple[str, ...]]:
-        """The nodes that the acknowledgements of each connection cross."""
-        return {key: self._nodes(key.dst, key.src, engine.ports(number)[::-1])
+        """The interfaces that send the acknowledgements of each connection."""
+        return {key: self._path(key.dst, key.src, engine.ports(number)[::-1])
                 for number, key in enumerate(engine.keys)}
 
-    def _nodes(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
+    def _path(self, source: int, destination: int, ports: tuple[int, int]) -> tuple[str, ...]:
         if scheduling_of(self.plan.experiment.routing):
             return ()  # the controller moves flows while they run
         hosts, placement = self.plan.graph.hosts, self.plan.workload.endpoints
         a, b = hosts[placement[source]].name, hosts[placement[destination]].name
-        sent = self.session.switches.path(a, b, "tcp", *ports)
-        return (*(self.fabric.port[name].node for name in sent), b) if sent else ()
+        return self.session.switches.path(a, b, "tcp", *ports)
 
 
 @contextmanager

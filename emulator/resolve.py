@@ -78,10 +78,11 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
                  (op.phase for ops in workload.schedule.ranks for op in ops), wire.frame_bytes)
     workload = replace(workload, background=resolve_background(
         experiment.background, _setting(experiment, graph, wire.rate_bps, classes), deadline_s))
+    limit_bytes = link_options.buffer_bytes(experiment.buffer, wire)
     plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
-        buffer_bytes=link_options.buffer_bytes(experiment.buffer, wire),
-        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch),
+        buffer_bytes=limit_bytes,
+        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch, limit_bytes),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
         deadline_s=deadline_s, events=events, ideal=perfect, alone=alone, only=only,
@@ -122,10 +123,11 @@ def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, swi
     silent = Workload(program.name, Schedule(program.kind, ((),) * len(program.placement)), program.placement,
                       notes=graph.notes)
     experiment = scaled(experiment, silent, wire.rate_bps)
+    limit_bytes = link_options.buffer_bytes(experiment.buffer, wire)
     return Plan(
         label=label, experiment=experiment, graph=graph, workload=silent, wire=wire,
-        buffer_bytes=link_options.buffer_bytes(experiment.buffer, wire),
-        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch),
+        buffer_bytes=limit_bytes,
+        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch, limit_bytes),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath, program=program, events=(), ideal=None, alone=(), only=None,
         tier_bytes={}, expected=None,

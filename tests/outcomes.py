@@ -96,7 +96,7 @@ def outcome(made: Plan, late: float = 1.0, samples: int | None = None) -> Outcom
                        {host.name: {} for host in made.graph.hosts}, Backlog())
     return Outcome(
         setup=Setup(0.1, 0.2, 0.1), environment={"kernel": "6.1", "switch": "ovs", "datapath": "netdev",
-                                                 "clock": "real", "cpus": 2}, ports=all_ports,
+                                                 "clock": "real", "cpus": 2, "versions": {}}, ports=all_ports,
         engine=engine, started_s=START_S, ended_s=end_s, between=between,
         recording=Recording(parts, cores, 100.0, 100.0, 0.01, False), paths=_paths(made, engine),
         shaped_bps={p.name: p.rate_bps for p in all_ports}, log="said\n")
@@ -107,16 +107,17 @@ def _paths(made: Plan, engine: EngineResult) -> dict[ConnectionKey, tuple[str, .
     found = {}
     for connection in engine.connections:
         a, b = (made.graph.hosts[placement[rank]].name for rank in connection.key[:2])
-        found[connection.key] = (a, *(hop.node for hop in _hops(paths, a, b)))
+        found[connection.key] = tuple(_hops(paths, a, b))
     return found
 
 
 def _hops(paths: Paths, a: str, b: str):
-    """The first shortest path, hop by hop."""
+    """The interfaces that send along the first shortest path."""
     towards, at = paths.towards(b), a
     while at != b:
         hop = towards.hops[at][0]
-        yield hop
+        link = paths.link[hop.link // 2]
+        yield interface(at, link.b_port if hop.link % 2 else link.a_port)
         at = hop.node
 
 

@@ -90,6 +90,7 @@ def test_slips_are_one_sentence(text, words):
 
 @pytest.mark.parametrize("text, ecn, words", [
     ("a=buffer:0.001", None, "hold no frame"), ("a=ecn:1kB", None, "must lie between"),
+    ("a=ecn:0", 30_000, "marks above 0 bytes"),
     ("a=weight:1", 290_000, "must lie between")])
 def test_what_no_port_can_have_is_refused(text, ecn, words):
     with pytest.raises(BadInput, match=words):
@@ -110,6 +111,6 @@ def test_an_experiment_file_compares_tables(tmp_path):
     file = tmp_path / "lab.yaml"
     file.write_text("workload: pattern:pair=0-1\nmatrix:\n  classes: [off, mine.yaml, {storage: {weight: 2}}]\n")
     runs = expand(read_file(str(file)), str(file))
-    assert [experiment.classes for _, experiment in runs] == [
+    assert [run.experiment.classes for run in runs] == [
         "off", str(tmp_path / "mine.yaml"), {"storage": {"weight": 2}}]
-    assert [label for label, _ in runs][0::2] == ["classes=off", "classes=storage"]
+    assert [run.label for run in runs][0::2] == ["classes=off", "classes=storage"]

@@ -96,7 +96,7 @@ class SchedulingLoop:
                     del self._quiet[pair], self._loud[pair]
         for pair in self._quiet.keys() - rates.keys():
             del self._quiet[pair], self._loud[pair]
-        return set(self._quiet)
+        return {pair for pair in self._quiet if self.paths.of(*pair)}  # a rack that is cut off has no path
 
     def _adopt(self, placed: dict[Pair, Path], time_s: float) -> bool:
         for pair in self.placed.keys() | placed.keys():

@@ -18,18 +18,19 @@ Path = tuple[int, ...]
 
 
 class PathLists:
-    """The shortest paths between any two racks of `graph`; what is found is kept.
+    """The shortest paths between any two racks of `graph`; what is found is kept. `whole`: the fabric that
+    `graph` is what is left of.
 
     Paths are listed depth first by ascending port, at most PATHS_LAST of a pair of racks. In a fat-tree that
     is the order of the cores, whichever pods are asked for: path i leads over core i + 1.
     """
 
-    def __init__(self, graph: Graph, hops: NextHops | None = None):
+    def __init__(self, graph: Graph, hops: NextHops | None = None, whole: Graph | None = None):
         self.graph = graph
         self._hops = equal_cost(graph) if hops is None else hops
         self.link = {link.index: link for link in graph.links}
         self._found: dict[tuple[str, str], tuple[Path, ...]] = {}
-        self.capacity = capacities(graph)
+        self.capacity = capacities(graph, whole or graph)
 
     def of(self, source: str, destination: str) -> tuple[Path, ...]:
         """The paths between the racks of two hosts, without the hosts' own links."""
@@ -64,11 +65,11 @@ class PathLists:
         return link.b if directed % 2 else link.a
 
 
-def capacities(graph: Graph) -> numpy.ndarray:
-    """Of each directed link, in units of a host link; shape (2 * (largest link number + 1),), 0 where there
-    is no link of that number.
+def capacities(graph: Graph, whole: Graph) -> numpy.ndarray:
+    """Of each directed link, in units of a host link; shape (2 * (largest link number of `whole` + 1),), 0
+    where `graph` has no link of that number.
     """
-    capacity = numpy.zeros(2 * (1 + max(link.index for link in graph.links)))
+    capacity = numpy.zeros(2 * (1 + max(link.index for link in whole.links)))
     for link in graph.links:
         capacity[2 * link.index:2 * link.index + 2] = link.speed
     return capacity

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from controllers.external import external_address
 from controllers.network import Network, links_of
@@ -21,6 +22,14 @@ class _Fabric:
         self.switches: set[str] = set()
         self.controller = True
         self.network = Network(graph, routing, seed)
+
+    @property
+    def dead_ports(self) -> frozenset[tuple[int, int]]:
+        """What switches will have told the controller: (datapath id, port) of the links that are down."""
+        return frozenset((self.graph.switch[end].dpid, port) for link in self.graph.links
+                         if link.index in self.links or {link.a, link.b} & self.switches
+                         for end, port in ((link.a, link.a_port), (link.b, link.b_port))
+                         if end in self.graph.switch)
 
 
 def check_events(events: Sequence[Event], graph: Graph, routing: str, seed: int, switch: str,
@@ -106,7 +115,7 @@ def _controller(fabric: _Fabric, event: Event) -> None:
 def _drain(fabric: _Fabric, event: Event) -> None:
     if not fabric.controller:
         raise BadInput("the controller, which drains, is down then.")
-    before = fabric.network
+    before = replace(fabric.network, down=fabric.dead_ports)
     fabric.network = before.with_drained(event.target, event.kind == "drain")
     if fabric.network.drained == before.drained:
         raise BadInput(f"{event.target} is {'already' if event.kind == 'drain' else 'not'} drained then.")

@@ -46,6 +46,7 @@ class Conductor:
         self._repairs: list[Mapping[str, object]] = []
         self._adoptions: list[Mapping[str, object]] = []
         self._packet_ins = 0
+        self._scheduling: list[Mapping[str, object]] = []
         self._idle = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
         engine.reached = self.reached
@@ -135,16 +136,13 @@ class Conductor:
         self._repairs += state.repairs
         self._adoptions += [state.adopted] if state.adopted else []
         self._packet_ins += state.packet_ins
+        self._scheduling += [state.scheduling] if state.scheduling else []
 
     def _drain(self, event: Event, number: int) -> None:
         """In a thread of its own: it waits for queues to empty, and other events go on meanwhile."""
 
         def drain() -> None:
-            try:
-                answer = self._controller.ask({"ask": event.kind, "name": event.target}, DRAIN_S)
-                refused = str(answer.get("error", ""))
-            except EmulatorError as error:
-                refused = str(error)
+            refused = self._controller.order({"ask": event.kind, "name": event.target}, DRAIN_S)
             with self._change:
                 self._happenings[number] = replace(self._happenings[number], done_s=time.monotonic(),
                                                    refused=refused)
@@ -212,6 +210,12 @@ class Conductor:
     def packet_ins(self) -> int:
         """Packets that went to any controller of the run; known after `record`."""
         return self._packet_ins
+
+    @property
+    def scheduling(self) -> tuple[Mapping[str, object], ...]:
+        """What each controller of the run moved, in their order (`SchedulingLoop.summary`); known after
+        `record`."""
+        return tuple(self._scheduling)
 
     def close(self) -> None:
         """End the thread, and with it a controller that it started."""

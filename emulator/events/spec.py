@@ -35,6 +35,11 @@ class When:
         """Is it a time on the clock, not a step?"""
         return self.iteration is None and self.phase is None
 
+    @property
+    def moment(self) -> tuple[int | None, str | None]:
+        """What its time is counted from."""
+        return self.iteration, self.phase
+
     def later(self, time_s: float) -> When:
         """The same, time_s later."""
         return replace(self, time_s=self.time_s + time_s)
@@ -59,15 +64,17 @@ class Event:
 def parse_events(texts: Iterable[str]) -> tuple[Event, ...]:
     """All events in the order in which they happen; BadInput with one sentence for the first slip.
 
-    A flap becomes its single downs and ups. Events that hang on steps keep the order in which they were
-    written, among themselves and with the others, since nobody knows it better.
+    A flap becomes its single downs and ups. Of different steps, and of steps and times, nobody knows which
+    comes first: they keep the order in which they were written. Those that count from the same moment are
+    put in order among their own places.
     """
     events = [event for text in texts for event in _parse(text)]
     if len(events) > MOST_EVENTS:
         raise BadInput(f"{len(events)} events are more than {MOST_EVENTS}; take some out.")
-    if all(event.when.timed for event in events):
-        events.sort(key=lambda event: event.when.time_s)
-    return tuple(events)
+    following = {moment: iter(sorted((event for event in events if event.when.moment == moment),
+                                     key=lambda event: event.when.time_s))
+                 for moment in {event.when.moment for event in events}}
+    return tuple(next(following[event.when.moment]) for event in events)
 
 
 def _parse(text: str) -> list[Event]:

@@ -5,7 +5,7 @@ trip, and the time of the bytes beyond the shaper's burst at the slowest link).
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
-from topologies.graph import Link
 from traffic.paths import Paths
 from traffic.records import ConnectionKey, Message
 
@@ -63,7 +62,8 @@ def background_flows(plan: Plan, outcome: Outcome) -> list[Flow]:
 
 
 def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[Flow]:
-    links = _links_between(plan)
+    links = {link.index: link for link in plan.graph.links}
+    nodes = {key: " ".join(outcome.nodes(path)) for key, path in outcome.paths.items()}
     shortest = Paths(plan.graph)
     without_delay = replace(plan.wire, delay_s=0.0)  # the least round trip has the delays in it
     ideal: dict[tuple[ConnectionKey, int], float] = {}
@@ -78,7 +78,8 @@ def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[F
         key = ConnectionKey(message.src, message.dst, message.channel, message.traffic_class)
         path = outcome.paths.get(key, ())
         if (key, message.size_bytes) not in ideal:
-            crossed = _crossed(path, links) or shortest.first_links(hosts[key.src], hosts[key.dst])
+            crossed = ([links[outcome.port[name].link] for name in path]
+                       or shortest.first_links(hosts[key.src], hosts[key.dst]))
             ideal[key, message.size_bytes] = (without_delay.ideal_fct_s(crossed, message.size_bytes)
                                               + connection[key].info.min_rtt_s)
         alone = ideal[key, message.size_bytes] if plan.program is None else None
@@ -88,30 +89,24 @@ def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[F
             key.src - first, key.dst - first, key.channel, connection[key].src_port, connection[key].dst_port,
             message.phase, message.step, message.size_bytes,
             message.start_s - outcome.started_s, fct, alone, fct / alone if alone else None,
-            message.retransmits, " ".join(path), message.traffic_class, job))
+            message.retransmits, nodes.get(key, ""), message.traffic_class, job))
     return listed
 
 
-def _links_between(plan: Plan) -> dict[frozenset[str], Link]:
-    return {frozenset((link.a, link.b)): link for link in plan.graph.links}
-
-
-def _crossed(path: Sequence[str], links: Mapping[frozenset[str], Link]) -> list[Link]:
-    return [links[frozenset(pair)] for pair in zip(path, path[1:])]
-
-
 def statistics(listed: Sequence[Flow]) -> dict[str, Any]:
+    """Of the measured flows; slowdowns are null where a flow has no ideal time, as those of real programs."""
     measured = [flow for flow in listed if flow.measured]
-    if not measured or any(flow.slowdown is None for flow in measured):
-        return {"count": len(measured), **dict.fromkeys(("fct_mean_s", "fct_p50_s", "fct_p99_s", "fct_max_s",
-                                             "slowdown_p50", "slowdown_p99"))}
-    fct = numpy.array([flow.fct_s for flow in measured])
-    slowdown = numpy.array([flow.slowdown for flow in measured])
-    return {"count": len(measured), "fct_mean_s": float(fct.mean()),
-            "fct_p50_s": float(numpy.percentile(fct, 50)), "fct_p99_s": float(numpy.percentile(fct, 99)),
-            "fct_max_s": float(fct.max()),
-            "slowdown_p50": float(numpy.percentile(slowdown, 50)),
-            "slowdown_p99": float(numpy.percentile(slowdown, 99))}
+    fct = [flow.fct_s for flow in measured]
+    slowdown = [flow.slowdown for flow in measured if flow.slowdown is not None]
+    slowdown = slowdown if len(slowdown) == len(measured) else []
+    return {"count": len(measured), "fct_mean_s": float(numpy.mean(fct)) if fct else None,
+            "fct_p50_s": _percentile(fct, 50), "fct_p99_s": _percentile(fct, 99),
+            "fct_max_s": max(fct, default=None),
+            "slowdown_p50": _percentile(slowdown, 50), "slowdown_p99": _percentile(slowdown, 99)}
+
+
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    return float(numpy.percentile(values, percent)) if values else None
 
 
 def message_rows(listed: Sequence[Flow]) -> list[tuple[Any, ...]]:

@@ -90,11 +90,11 @@ def link_bytes(plan: Plan, outcome: Outcome) -> list[LinkBytes]:
     sent = _planned(plan)
     _add_background(plan, engine, sent)
     resent = {c.key: c.info.total_retrans * float(plan.wire.frame_bytes) for c in engine.connections}
-    payload = _over(plan, outcome.paths, {key: s.payload_bytes for key, s in sent.items()})
-    data = _over(plan, outcome.paths, {key: s.data_bytes for key, s in sent.items()})
-    again = _over(plan, outcome.paths, resent)
-    acks = _over(plan, outcome.return_paths, {key: s.acks.count for key, s in sent.items()}, back=True)
-    frames = _over(plan, outcome.paths, {key: s.frames for key, s in sent.items()})
+    payload = _over(plan, outcome, {key: s.payload_bytes for key, s in sent.items()})
+    data = _over(plan, outcome, {key: s.data_bytes for key, s in sent.items()})
+    again = _over(plan, outcome, resent)
+    acks = _over(plan, outcome, {key: s.acks.count for key, s in sent.items()}, back=True)
+    frames = _over(plan, outcome, {key: s.frames for key, s in sent.items()})
     listed = []
     for link in plan.graph.links:
         ends = ((link.a, link.a_port, link.b), (link.b, link.b_port, link.a))
@@ -145,18 +145,19 @@ def _add_background(plan: Plan, engine: EngineResult, sent: dict[ConnectionKey, 
             sent[key].add(plan.wire, segments * plan.wire.payload_bytes, 1)
 
 
-def _over(plan: Plan, ways: Mapping[ConnectionKey, tuple[str, ...]], amounts: Mapping[ConnectionKey, float],
-          back: bool = False) -> numpy.ndarray:
+def _over(plan: Plan, outcome: Outcome, amounts: Mapping[ConnectionKey, float], back: bool = False
+          ) -> numpy.ndarray:
     """Amounts laid over the connections' paths (`back`: from destination to source); as of `even_split`."""
-    directed = {ends: (link.index, way) for link in plan.graph.links
-                for way, ends in enumerate(((link.a, link.b), (link.b, link.a)))}
+    directed = {interface(*end): (link.index, way) for link in plan.graph.links
+                for way, end in enumerate(((link.a, link.a_port), (link.b, link.b_port)))}
+    ways = outcome.return_paths if back else outcome.paths
     endpoints, hosts, paths = plan.workload.endpoints, plan.graph.hosts, Paths(plan.graph)
     split: defaultdict[tuple[str, str], float] = defaultdict(float)
     load = even_split({}, paths)
     for key, amount in amounts.items():
         way = ways.get(key, ())
-        for ends in zip(way, way[1:]):
-            load[directed[ends]] += amount
+        for name in way:
+            load[directed[name]] += amount
         if not way:
             a, b = (hosts[endpoints[rank]].name for rank in (key.src, key.dst))
             split[(b, a) if back else (a, b)] += amount

@@ -72,4 +72,5 @@ def connections_by_top_switch(plan: Plan, outcome: Outcome) -> dict[str, int]:
     if not all(outcome.paths.values()):  # packets of a flow take several paths
         return {}
     names = [switch.name for switch in plan.graph.switches if switch.tier == top]
-    return {name: sum(name in path for path in outcome.paths.values()) for name in names}
+    crossed = [outcome.nodes(path) for path in outcome.paths.values()]
+    return {name: sum(name in nodes for nodes in crossed) for name in names}

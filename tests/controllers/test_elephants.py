@@ -7,8 +7,11 @@ import struct
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from os_ken.base import app_manager  # noqa: F401  (os-ken's modules import each other; only this order works)
 
-from controllers.network import Network
+from controllers.elephants import Elephants
+from controllers.network import Network, links_of
+from controllers.routing import scheduling_of
 from controllers.scheduling.counters import pair_bytes
 from controllers.scheduling.loop import QUIET_PERIODS, QUIET_S, Reading, SchedulingLoop
 from controllers.scheduling.options import SCHEDULERS, Scheduling
@@ -90,6 +93,42 @@ def test_who_was_placed_over_a_dead_link_is_hashed_and_placed_anew():
     assert ("h1", "h9") not in scheduling.placed
     run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 2)
     assert all(gone.index not in {link // 2 for link in path} for path in scheduling.placed.values())
+
+
+@pytest.mark.parametrize("name", ["e0_0-a0_0", "a3_1-c4"])
+def test_loads_of_links_are_read_whichever_link_is_dead(name):
+    """Also the one of the highest number, on which the size of no array may hang."""
+    link, = links_of(GRAPH, name)
+    network = Network(GRAPH, "adaptive:scope=global,scheduler=least-congested", 1)
+    elephants = Elephants(network, scheduling_of(network.routing), RATE_BPS)
+    broken = network.with_port(GRAPH.switch[link.b].dpid, link.b_port, False)
+    changed = None
+    for period in range(1, 4):
+        elephants.ask({})  # what is owed is put in by hand, since there are no switches
+        elephants._owed = {(switch.dpid, what) for switch in GRAPH.switches for what in ("pairs", "links")}
+        elephants._pairs = {("h1", "h9"): period * int(RATE_BPS)}
+        for switch in GRAPH.switches:
+            sent = {port: period * 10**6 for port in GRAPH.neighbours[switch.name]}
+            now = network if period == 1 else broken
+            changed = elephants.links(switch.dpid, sent, True, now) or changed
+            changed = elephants.pairs(switch.dpid, [], True, now) or changed
+    path = elephants.loop.placed["h1", "h9"]
+    assert changed.placed == ((("h1", "h9"), path),) and link.index not in {each // 2 for each in path}
+
+
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+def test_elephants_of_a_rack_that_is_cut_off_wait_and_the_others_are_placed(scheduler):
+    scheduling = loop(scheduler)
+    run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 0, periods=2)
+    cut_off, network = {"h1", "h2", "h9", "h10"}, Network(GRAPH, scheduler, 1)
+    for port in GRAPH.neighbours["e0_0"]:
+        network = network.with_port(GRAPH.switch["e0_0"].dpid, port, False)
+    scheduling.rewire(PathLists(network.live))
+    run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 2, periods=3)
+    assert scheduling.placed.keys() == {pair for pair in STRIDE_8 if pair[0] not in cut_off}
+    scheduling.rewire(PathLists(GRAPH))
+    run(scheduling, dict.fromkeys(STRIDE_8, 0.9), 5)
+    assert scheduling.placed.keys() == set(STRIDE_8)
 
 
 @settings(max_examples=40, deadline=None)

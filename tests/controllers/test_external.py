@@ -1,6 +1,7 @@
 """A controller of the user's own: relayed in, counted, or said to be missing."""
 from __future__ import annotations
 
+import socket
 import struct
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.external import external_address
-from controllers.relay import PACKET_IN, Framer
+from controllers.relay import PACKET_IN, Framer, Relay
 from emulator.errors import BadInput
 from tests.commands import CLONE, faults, finish, strict_json
 
@@ -23,6 +24,37 @@ def test_messages_are_counted_however_the_stream_is_cut(messages, data):
     for start, end in zip([0, *cuts], [*cuts, len(stream)]):
         framer.feed(stream[start:end])
     assert framer.count == sum(kind == PACKET_IN for kind, _ in messages)
+
+
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname(), 1)
+        theirs, _ = server.accept()
+    theirs.settimeout(1)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("gone", ["controller", "switch", "both"])
+def test_who_hangs_up_while_the_other_speaks_takes_only_that_connection_along(tmp_path, gone):
+    """Both ends have news in one round, first of the one that hung up."""
+    relay = Relay({"port": 0, "socket": str(tmp_path / "relay.sock")})
+    inside, switch = tcp_pair()
+    outside, controller = tcp_pair()
+    relay.join(inside, outside)
+    first, second = (switch, controller) if gone == "switch" else (controller, switch)
+    first.close()
+    if gone == "both":
+        second.close()
+    else:
+        second.sendall(struct.pack("!BBHI", 6, PACKET_IN, 8, 1))
+    relay.serve(1.0)
+    assert inside.fileno() == outside.fileno() == -1
+    next_inside, next_switch = tcp_pair()
+    next_outside, next_controller = tcp_pair()
+    relay.join(next_inside, next_outside)
+    next_switch.sendall(struct.pack("!BBHI", 6, PACKET_IN, 8, 1))
+    relay.serve(1.0)
+    assert len(next_controller.recv(100)) == 8 and relay.packet_ins == 1
 
 
 def test_how_it_is_written():

@@ -69,6 +69,76 @@ def test_no_mixture_of_old_and_half_new_tables_loses_a_packet_that_has_a_way(dat
     assert there[0] != before.tables() and back[-1] == before.tables()
 
 
+def mixtures(before: Network, after: Network, dice: random.Random, count: int = 4):
+    """Of any two tables that follow one another: some switches have the one, some the other."""
+    stages = [before.tables(), *after.steps_from(before)]
+    assert stages[-1] == after.tables()
+    for early, late in zip(stages, stages[1:]):
+        for _ in range(count):
+            yield {dpid: dice.choice((early, late))[dpid] for dpid in early}
+
+
+def circles(walk) -> bool:
+    return "still travelling" in walk.ended
+
+
+ROUTINGS = st.sampled_from(["ecmp", "single", "wcmp", "adaptive"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data(), ROUTINGS)
+def test_no_mixture_of_neighbouring_tables_sends_a_packet_in_a_circle(graph, data, routing):
+    """Whatever fails and comes back at once, on any fabric, also where the way around is longer."""
+    links = inner(graph)
+    dice = random.Random(data.draw(st.integers(0, 99)))
+    before, after = (down(Network(graph, routing, 1), data.draw(
+        st.sets(st.sampled_from(links), max_size=3)) if links else set()) for _ in "ab")
+    for mixed in mixtures(before, after, dice):
+        for walk, _ in walks(graph, mixed, 20, seed=dice.randrange(99)):
+            assert not circles(walk), walk
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data(), ROUTINGS)
+def test_no_packet_is_lost_by_a_drain_nor_by_its_end(graph, data, routing):
+    """Whatever mixture of neighbouring tables it meets; and in the end nothing crosses what is drained."""
+    networks = [Network(graph, routing, 1)]
+    names = sorted({f"{link.a}-{link.b}" for link in graph.links if between_switches(graph, link)})
+    for name in data.draw(st.permutations(names))[:3]:
+        try:
+            networks.append(networks[-1].with_drained(name, True))
+        except BadInput:
+            continue
+    dice = random.Random(data.draw(st.integers(0, 99)))
+    for before, after in zip([*networks, networks[-1]], [*networks[1:], networks[-1], networks[0]]):
+        for mixed in mixtures(before, after, dice):
+            for walk, possible in walks(graph, mixed, 20, seed=dice.randrange(99)):
+                assert walk.delivered or not possible, walk
+        assert all(after.avoided.isdisjoint(link for link, _ in walk.directions)
+                   for walk, _ in walks(graph, after.tables(), 20))
+
+
+@pytest.mark.parametrize("text, routing", [
+    ("fat-tree:k=4", "single"), ("random-regular:switches=8,degree=3,seed=1", "ecmp"),
+    ("random-regular:switches=8,degree=3,seed=1", "single"),
+    ("dragonfly:p=1,a=4,h=2,g=9", "valiant"), ("dragonfly:p=1,a=3,h=2,g=4", "valiant")])
+def test_no_mixture_circles_where_ways_become_longer_or_others(text, routing):
+    """Another tree, a detour, spreading over groups that is given up and taken up again."""
+    graph, dice = resolve_topology(text), random.Random(1)
+    for index in dice.sample(inner(graph), 4):
+        whole = Network(graph, routing, 1)
+        broken = down(whole, {index})
+        for before, after in ((whole, broken), (broken, whole)):
+            for mixed in mixtures(before, after, dice):
+                assert not any(circles(walk) for walk, _ in walks(graph, mixed, 60, seed=dice.randrange(99)))
+
+
+def test_where_shortest_ways_are_left_there_are_two_steps():
+    """Nobody waits for an order where none is needed."""
+    network = Network(FAT_TREE, "ecmp", 1)
+    assert len(list(network.with_drained("c1", True).steps_from(network))) == 2
+
+
 def test_after_the_first_step_nobody_uses_a_drained_link_any_more():
     """`there[0]` moves all traffic; the second step only tidies up what nobody uses."""
     network = Network(FAT_TREE, "ecmp", 1)
@@ -84,6 +154,18 @@ def test_what_cannot_be_drained_is_said():
         small.with_drained("h1-l1", True)
     with pytest.raises(BadInput, match="would cut off the hosts at l1, l2"):
         small.with_drained("s1", True).with_drained("l1-s2", True)
+    four = Network(resolve_topology("leaf-spine:leaves=4,spines=2,hosts=1"), "ecmp", 1)
+    with pytest.raises(BadInput, match="would cut off the hosts at l1\\.$"):
+        four.with_drained("l1", True)
+    with pytest.raises(BadInput, match="would cut off the hosts at l2\\.$"):
+        four.with_drained("s1", True).with_drained("l2-s2", True)
+    with pytest.raises(BadInput, match="would cut off the hosts at l1\\.$"):
+        small.with_drained("l1", True)
+    isolated = down(four, {link.index for link in links_of(four.graph, "l4")})
+    with pytest.raises(BadInput, match="would cut off the hosts at l1\\.$"):
+        isolated.with_drained("l1", True)
+    isolated.with_drained("s1", True)
+    isolated.with_drained("l4-s1", True)
     with pytest.raises(BadInput, match='no link or switch "l1-s3".*l1-s'):
         links_of(small.graph, "l1-s3")
     assert small.with_drained("s1", True).with_drained("s1", False) == small

@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
+from os_ken.base import app_manager  # noqa: F401  (os-ken's modules import each other; only this order works)
 
+from controllers import answers
 from controllers.ledger import Ledger
 from controllers.network import Network
 from controllers.status import Running, chosen, describe, main
 from emulator.errors import BadInput, MachineLacks
 from emulator.report.tables import show
 from topologies.catalog import resolve_topology
+from topologies.graph import Link
 
 RUNS = [Running(11, "/tmp/a"), Running(12, "/tmp/b")]
 GRAPH = resolve_topology("leaf-spine:leaves=2,spines=2,hosts=1")
@@ -39,7 +43,7 @@ def test_links_show_their_state_and_load():
     ledger.repaired({"began_s": 1.0, "done_s": 1.02, "switches": 2, "changes": 5, "avoided": ["l1-s1"]})
     links = [{"link": f"{link.a}-{link.b}", "tier": link.tier, "a": link.a, "a_port": link.a_port, "b": link.b,
               "b_port": link.b_port, "speed": link.speed} for link in GRAPH.links]
-    traffic = {link["link"]: [None, 1e6] for link in links}
+    traffic = [[None, 1e6] for _ in links]
     out = io.StringIO()
     show(describe({**ledger.summary(), "now_s": 3.0, "traffic": traffic,
                    "topology": {"name": "leaf-spine", "hosts": 2, "links": links}}), out)
@@ -47,3 +51,20 @@ def test_links_show_their_state_and_load():
     assert lines["l1-s1"][2] == "down" and lines["l2-s2"][2] == "drained" and lines["l2-s1"][2] == "up"
     assert lines["l2-s1"][3:] == ["-", "1", "Mb/s"]
     assert lines["2.0"] == ["2.0", "s", "ago", "20.0", "ms", "2", "5", "l1-s1"]
+
+
+def test_each_of_two_parallel_links_shows_its_own_load(monkeypatch):
+    graph = replace(GRAPH, links=(*GRAPH.links, Link(len(GRAPH.links), "l1", 8, "s1", 9, 1.0, "leaf-spine")))
+    first = next(link for link in graph.links if (link.a, link.b) == ("l1", "s1"))
+    sent_bytes = {("l1", first.a_port): 10**6, ("l1", 8): 3 * 10**6, ("s1", first.b_port): 5 * 10**6, ("s1", 9): 0}
+    counted = [{graph.switch[name].dpid: (float(second), {
+        port: (0, second * sent_bytes.get((name, port), 0)) for port in graph.neighbours[name]})
+        for name in ("l1", "s1")} for second in (0, 1)]
+    monkeypatch.setattr(answers, "_sent", lambda ledger: counted.pop(0))
+    ledger = Ledger(graph, Network(graph, "ecmp", 1).tables())
+    status = answers._answered({"ask": "status"}, ledger, graph) | {"now_s": 0.0}
+    assert status["traffic"][first.index] == [8e6, 40e6] and status["traffic"][-1] == [24e6, 0.0]
+    out = io.StringIO()
+    show(describe(status), out)
+    loads = [line.split()[3:] for line in out.getvalue().splitlines() if line.split()[:1] == ["l1-s1"]]
+    assert loads == [["8", "Mb/s", "40", "Mb/s"], ["24", "Mb/s", "0", "b/s"]]

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pytest
 
+from controllers.network import Network, between_switches
 from controllers.routing import check_routing, plan_tables
 from controllers.tables import Output, ToGroup
 from controllers.valiant import group_minimal, is_dragonfly
@@ -54,6 +55,20 @@ def test_no_choice_of_hashes_leads_in_a_circle(text):
             assert len(set(way)) == len(way) and crossed <= 2 and len(way) - 1 - crossed <= 3
             if pods[0] == pods[-1]:
                 assert crossed == 0, "within a group there is nothing to spread"
+
+
+@pytest.mark.parametrize("text", SHIPPED)
+def test_a_drained_link_carries_nothing_and_nobody_circles(text):
+    """Nor does what is spread over all groups go over it: local links and global ones, single and parallel."""
+    graph = resolve_topology(text)
+    links = [link for link in graph.links if between_switches(graph, link)]
+    for link in {(link.tier, link.a): link for link in links[:12]}.values():
+        network = Network(graph, "valiant", 1).with_drained(f"{link.a}-{link.b}", True)
+        forwarding = Forwarding(graph, network.tables())
+        for number, (a, b) in enumerate(permutations(graph.hosts[:12], 2)):
+            walk = forwarding.walk(Packet(a.ip, b.ip, 1000 + number, 5001), a.name)
+            assert walk.delivered, f"{link.a}-{link.b} drained: {walk}"
+            assert network.drained.isdisjoint(index for index, _ in walk.directions), walk
 
 
 def test_every_group_carries_its_share():

@@ -21,8 +21,8 @@ def bpf(tmp_path_factory):
     out = tmp_path_factory.mktemp("bundle")
     summary = measure(out, *FABRIC, "--switch", "bpf", "--workload", "pattern:stride=2,bytes=1500kB",
                       "--event", "1s link l1-s1 down", "--event", "2s link l1-s1 up",
-                      "--event", "3s drain s2", "--event", "3500ms undrain s2",
-                      "--event", "4s controller down", "--event", "5s controller up")
+                      "--event", "3s drain s2", "--event", "3500ms undrain s2", "--event", "4s drain l2-s2",
+                      "--event", "5s controller down", "--event", "6s controller up")
     return summary, json.loads((out / "timeline.json").read_text())["traceEvents"]
 
 
@@ -37,14 +37,15 @@ def test_a_switch_goes_around_its_dead_port_by_itself_and_the_controller_follows
 
 def test_draining_loses_nothing_and_all_is_as_before_afterwards(bpf):
     summary, _ = bpf
-    for text in ("3s drain s2", "3500ms undrain s2"):
+    for text in ("3s drain s2", "3500ms undrain s2", "4s drain l2-s2"):
         event = happened(summary)[text]
         assert (event["lost_packets"], event["refused"]) == (0, "") and event["repaired_s"] is not None
 
 
 def test_packets_flow_on_without_a_controller_which_then_finds_nothing_to_do(bpf):
+    """A drained link is none of its business either: it knows that it was drained."""
     summary, _ = bpf
-    down, up = (happened(summary)[f"{text}"] for text in ("4s controller down", "5s controller up"))
+    down, up = (happened(summary)[f"{text}"] for text in ("5s controller down", "6s controller up"))
     assert down["lost_packets"] == up["lost_packets"] == 0
     assert up["repaired_s"] is not None and up["changes"] == 0
 

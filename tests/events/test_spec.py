@@ -53,6 +53,10 @@ def test_steps_with_a_time_after_them():
     (["1s controller down", "2s drain l1-s1"], "controller, which drains, is down"),
     (["1s drain l1-s1", "2s drain l1-s1"], "already drained"),
     (["1s drain l1-s1", "2s drain l1-s2"], "would cut off"),
+    (["1s link l1-s1 down", "2s drain l1-s2"], "would cut off the hosts at l1, l2"),
+    (["1s switch s1 down", "2s drain s2"], "would cut off the hosts at l1, l2"),
+    (["iteration=1 degrade l1-s2 50%", "3s link l1-s1 down", "1s link l1-s1 up"], "l1-s1 is not down"),
+    (["iteration=1+3s switch s1 down", "2s degrade l1-s2 50%", "iteration=1 switch s1 up"], "s1 is not down"),
     (["60s link l1-s1 down"], "not before the deadline of 60 s"),
     (["iteration=4 link l1-s1 down"], "3 iterations"),
     (["phase=al-reduce link l1-s1 down"], 'did you mean "all-reduce"'),
@@ -69,6 +73,27 @@ def test_slips_are_one_sentence_with_the_event_in_it(texts, says):
         check(*texts)
     assert says in str(refused.value) and "\n" not in str(refused.value)
     assert any(text in str(refused.value) for text in texts)
+
+
+def test_a_link_that_is_up_again_is_a_way_around():
+    check("1s link l1-s1 down", "2s link l1-s1 up", "3s drain l1-s2")
+    check("1s switch s1 down", "2s switch s1 up", "3s drain s2")
+
+
+WHENS = st.one_of(st.integers(0, 9).map(lambda n: f"{n}s"),
+                  st.tuples(st.sampled_from(["iteration=1", "iteration=2", "phase=a"]), st.integers(0, 9))
+                  .map(lambda pair: f"{pair[0]}+{pair[1]}s"))
+
+
+@given(st.lists(WHENS, max_size=12))
+def test_events_of_one_moment_come_in_order_and_the_others_as_written(whens):
+    texts = [f"{when} degrade l1-s1 {number + 1}%" for number, when in enumerate(whens)]
+    events = parse_events(texts)
+    assert sorted(event.text for event in events) == sorted(texts)
+    assert [event.when.moment for event in events] == [parse_events([text])[0].when.moment for text in texts]
+    for moment in {event.when.moment for event in events}:
+        times = [event.when.time_s for event in events if event.when.moment == moment]
+        assert times == sorted(times)
 
 
 def test_open_vswitch_loses_nothing_on_request():
