@@ -82,14 +82,15 @@ class BpfDatapath:
         with (own.rules.revision() as rules, own.groups.revision() as groups,
               own.buckets.revision() as buckets):
             counters = {rule.id: rules.place(rule.id) for rule in tables.rules}
-            # a group that is in force is never written to: it gets a new place each time
-            numbers = {group.id: groups.fresh(group.id) for group in tables.groups}
+            # a group that is in force is never written to: where it changes at all it gets a new place
+            numbers = {group.id: groups.place(group) for group in tables.groups}
+            counted = {group.id: [buckets.place((group.id, i, bucket.port))
+                                  for i, bucket in enumerate(group.buckets)] for group in tables.groups}
+            added = set(groups.added)
             records = {
-                numbers[group.id]: record(group, own.site.seed,
-                                          [buckets.place((group.id, i, bucket.port))
-                                           for i, bucket in enumerate(group.buckets)], own.ifindexes,
-                                         own.rates_bps, self.chip.classes)
-                for group in tables.groups}
+                numbers[group.id]: record(group, own.site.seed, counted[group.id], own.ifindexes,
+                                          own.rates_bps, self.chip.classes)
+                for group in tables.groups if numbers[group.id] in added}
             space = lay_out(tables.rules, 2 * own.index + generation, counters, own.ifindexes, numbers,
                             self.chip.classes)
         self._rule_counts[:, rules.added] = 0
@@ -121,7 +122,7 @@ class BpfDatapath:
     def bucket_counts(self, dpid: int) -> dict[int, list[Count]]:
         """group id -> one Count per bucket, in the buckets' order."""
         own = self._tables[dpid]
-        found: dict[int, list[Count]] = {group: [] for group in own.groups.in_force}
+        found: dict[int, list[Count]] = {group.id: [] for group in own.groups.in_force}
         for (group, _, _), place in sorted(own.buckets.in_force.items()):
             found[group].append(self._count(self._bucket_counts, place))
         return found

@@ -227,7 +227,7 @@ def expired(tables: Tables, now_s: float, last_used_s: Mapping[int, float]) -> C
     """Take out what its timeouts end; `last_used_s` has the last sign of life of each rule id."""
     removed = []
     for entry in tables.flows.values():
-        used_s = last_used_s.get(entry.id, entry.installed_s)
+        used_s = max(last_used_s.get(entry.id, 0.0), entry.installed_s)  # it may have been replaced since
         if entry.hard_timeout_s and now_s - entry.installed_s >= entry.hard_timeout_s:
             removed.append((entry, Removed.HARD_TIMEOUT))
         elif entry.idle_timeout_s and now_s - used_s >= entry.idle_timeout_s:

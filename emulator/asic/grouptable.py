@@ -70,6 +70,9 @@ def _check(tables: Tables, group: GroupEntry) -> None:
                                                "fast failover (a packet is never copied)")
     if group.type == GroupType.INDIRECT and len(group.buckets) != 1:
         raise Refused(GroupModFailed.INVALID_GROUP, f"indirect group with {len(group.buckets)} buckets")
+    if group.type == GroupType.SELECT and group.buckets and not any(b.member.weight for b in group.buckets):
+        raise Refused(GroupModFailed.INVALID_GROUP, "a select group whose buckets all weigh 0, so that no "
+                                                    "packet may take any; give those that share it a weight")
     size_bytes = sum(_BUCKET_OVERHEAD_BYTES + len(bucket.actions) for bucket in group.buckets)
     if size_bytes + len(group.fields) > _MAX_GROUP_BYTES:
         raise Refused(GroupModFailed.OUT_OF_BUCKETS, f"{len(group.buckets)} buckets")

@@ -19,16 +19,12 @@ class Revision:
         self.added: list[int] = []
 
     def place(self, key: Hashable) -> int:
-        """The place of `key`: the one that it has, or a free one."""
+        """The place of `key`: the one that it has, or a free one; ValueError if there is none."""
         if key in self.places:
             return self.places[key]
         if key in self._before:
             self.places[key] = self._before[key]
             return self.places[key]
-        return self.fresh(key)
-
-    def fresh(self, key: Hashable) -> int:
-        """A free place for `key`, whatever it had before; ValueError if there is none."""
         if len(self.added) == len(self._free):
             raise ValueError(f"this switch has no room for more {self._what}.")
         self.places[key] = self._free[len(self.added)]

@@ -129,8 +129,8 @@ def test_flow_mods_that_are_refused(mod: FlowMod, code) -> None:
     assert caught.value.code is code
 
 
-def bucket(number: int, port: int = 1, watch: int | None = None) -> Bucket:
-    return Bucket(number, PipelineBucket(port, watch_port=watch), b"")
+def bucket(number: int, port: int = 1, watch: int | None = None, weight: int = 1) -> Bucket:
+    return Bucket(number, PipelineBucket(port, weight, watch), b"")
 
 
 def with_group(*buckets: Bucket) -> Tables:
@@ -173,6 +173,8 @@ def test_a_bucket_is_removed(command_bucket: int, left: list[int]) -> None:
     (GroupMod(GroupCommand.ADD, 8, GroupType.FF, (bucket(0, watch=9),)), GroupModFailed.BAD_WATCH),
     (GroupMod(GroupCommand.ADD, 8, buckets=(bucket(0, port=9),)), BadAction.BAD_OUT_PORT),
     (GroupMod(GroupCommand.ADD, 8, buckets=(bucket(4), bucket(4))), GroupModFailed.BUCKET_EXISTS),
+    (GroupMod(GroupCommand.MODIFY, 7, buckets=(bucket(0, weight=0), bucket(1, weight=0))),
+     GroupModFailed.INVALID_GROUP),
     (GroupMod(GroupCommand.ADD, 8, buckets=tuple(map(bucket, range(2000)))), GroupModFailed.OUT_OF_BUCKETS),
     (GroupMod(GroupCommand.REMOVE_BUCKET, 7, command_bucket_id=9), GroupModFailed.UNKNOWN_BUCKET),
     (GroupMod(9, 7), GroupModFailed.BAD_COMMAND)])
@@ -180,6 +182,15 @@ def test_group_mods_that_are_refused(mod: GroupMod, code) -> None:
     with pytest.raises(Refused) as caught:
         apply_group_mod(with_group(bucket(1)), mod, 0.0, seed=1)
     assert caught.value.code is code
+
+
+@pytest.mark.parametrize("mod", [
+    GroupMod(GroupCommand.ADD, 8, GroupType.FF, (bucket(0, watch=1, weight=0),)),
+    GroupMod(GroupCommand.ADD, 8, GroupType.INDIRECT, (bucket(0, weight=0),)),
+    GroupMod(GroupCommand.ADD, 8, buckets=(bucket(0, weight=0), bucket(1, weight=2))),
+    GroupMod(GroupCommand.ADD, 8)])
+def test_only_a_select_group_needs_a_weight_and_one_is_enough(mod: GroupMod) -> None:
+    assert apply_group_mod(Tables(PORTS), mod, 0.0, seed=1).tables.groups[8].buckets == mod.buckets
 
 
 def test_a_select_group_without_a_method_gets_the_switchs_seed() -> None:
@@ -199,6 +210,16 @@ def test_timeouts_end_entries() -> None:
     ended = {now: [(e.priority, r) for e, r in expired(tables, now, used).removed] for now in (104, 106, 108)}
     assert ended == {104: [], 106: [(2, Removed.IDLE_TIMEOUT)],
                      108: [(2, Removed.IDLE_TIMEOUT), (3, Removed.HARD_TIMEOUT)]}
+
+
+def test_an_entry_that_is_added_again_is_as_good_as_new() -> None:
+    """It keeps its counts, and with them its number, but not the moment of its last packet."""
+    mod = FlowMod(FlowCommand.ADD, PipelineMatch(), priority=1, idle_timeout_s=5)
+    tables = apply_flow_mod(apply_flow_mod(Tables(PORTS), mod, 100.0).tables, mod, 108.0).tables
+    entry, = tables.flows.values()
+    used = {entry.id: 104.0}
+    assert [len(expired(tables, now, used).removed) for now in (109.5, 112.9, 113.0)] == [0, 0, 1]
+    assert len(expired(tables, 113.0, {entry.id: 112.0}).removed) == 0
 
 
 @settings(deadline=None)

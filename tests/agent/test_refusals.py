@@ -64,6 +64,16 @@ def test_a_queue_that_ports_do_not_have_is_refused(version: int) -> None:
     assert [group.id for group in datapath.tables[1].groups] == [1]
 
 
+def test_buckets_as_os_ken_makes_them_for_13_without_a_weight_are_refused() -> None:
+    """Its OFPBucket has a weight of 0 unless told, with which no bucket may be selected."""
+    peer, datapath, _ = connect(V13)
+    parser, ofp = peer.ofproto_parser, peer.ofproto
+    add = parser.OFPGroupMod(peer, ofp.OFPGC_ADD, ofp.OFPGT_SELECT, 1,
+                             [parser.OFPBucket(actions=[peer.out(port)]) for port in (1, 2)])
+    assert errors(peer.ask(add)) == [(add.xid, 6, ofp.OFPGMFC_INVALID_GROUP)]
+    assert datapath.tables[1].groups == ()
+
+
 @BOTH
 def test_a_frame_that_no_port_takes_is_refused(version: int) -> None:
     """As when a controller sends back a packet-in that the ports of the other end cannot take."""

@@ -200,6 +200,28 @@ def least_queue() -> dict:
     return found
 
 
+def many_groups() -> dict:
+    """More groups than there is room for twice: a rule comes and goes, and what does not change stays in place.
+
+    A flowlet says that its group stayed: it would choose anew under another number.
+    """
+    made = lab(leaf_spine(1, 4, 1), telemetry=False)
+    leaf, one = made.dpid("l1"), flows(1)[0]
+    buckets = tuple(PipelineBucket(2 + i) for i in range(4))
+    groups = tuple(PipelineGroup(number + 1, buckets, "flowlet", 7, 60.0) for number in range(40))
+    rule = PipelineRule(1, 1, PipelineMatch(), PipelineActions(group=groups[-1].id))
+    further = PipelineRule(2, 5, PipelineMatch(eth_type=0x0806), PipelineActions())
+    found = []
+    for rules in ((rule,), (rule, further), (rule,)) * 4:
+        made.datapath.replace_tables(leaf, PipelineTables(rules, groups))
+        forward(made, "l1-eth1", frame(one))
+        found.append([count.packets for count in made.datapath.bucket_counts(leaf)[groups[-1].id]])
+    changed = (*groups[:-1], PipelineGroup(groups[-1].id, buckets[:1]))
+    made.datapath.replace_tables(leaf, PipelineTables((rule,), changed))
+    forward(made, "l1-eth1", frame(one))
+    return {"counts": found, "changed": made.datapath.bucket_counts(leaf)[groups[-1].id][0].packets}
+
+
 def large_frames() -> dict:
     """Frames up to the largest that a port takes are sent to a host as they are; others are refused."""
     made = lab(leaf_spine(1, 1, 2), mtu=9000, telemetry=False)

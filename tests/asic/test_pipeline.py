@@ -68,3 +68,9 @@ def test_a_packet_out_of_any_size_that_the_port_takes(play):
     assert seen["found"] == [[size, True] for size in (14, 60, 2048, 2049, 3600, 9014)]
     assert len(seen["refused"]) == 3
     assert seen["refused"][1] == "a frame of 9015 bytes cannot be sent: l1-eth1 takes 14 to 9014 bytes."
+
+
+def test_a_group_that_does_not_change_keeps_its_place(play):
+    seen = play("pipeline_scenes", "many_groups")
+    assert [sorted(counts) for counts in seen["counts"]] == [[0, 0, 0, n + 1] for n in range(12)]
+    assert seen["changed"] == 1 + seen["counts"][-1][0], "a bucket keeps its counts"

@@ -24,7 +24,7 @@ def put_in_force(tables: SwitchTables, sizes: Sizes, times: int) -> None:
             for number, _ in enumerate(tables.flows):
                 of_rules.place((revision, number))
             for group in tables.groups:
-                of_groups.fresh(group.id)
+                of_groups.place((revision, group.id))
                 for place, bucket in enumerate(group.buckets):
                     of_buckets.place((revision, group.id, place, bucket.port))
 
