@@ -1,7 +1,8 @@
 """How much this machine can forward in real time, and the largest rate that stays inside it.
 
 A prediction, made before a run; whether it held is the fidelity verdict's business afterwards. The
-costs are measured (see `benchmarks/capacity.py`); another machine differs, so a margin is kept.
+costs are measured on a 2-core virtual machine (`benchmarks/hop_cost.py` and `benchmarks/forwarding.py`
+measure another); machines differ, so a margin is kept.
 """
 from __future__ import annotations
 

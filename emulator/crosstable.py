@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from emulator.beside import in_folder, placed
 from emulator.errors import BadInput, nearest
-from emulator.experiment import FILE_OPTIONS, Experiment, option_name, with_file
-from emulator.matrix import expand
+from emulator.experiment import option_name
+from emulator.matrix import SEED, Run, expand
 from traffic.importers.strict_yaml import written
 from traffic.importers.text import read_lines
 
-REFERENCE = "reference"
 SHARE = "network_share"
 FIGURES = ("host_links_share", "efficiency", "completion_s", "goodput_bps", "busbw_bps", "algbw_bps", SHARE)
 KEYS = ("rows", "columns", "figure", "published", "notes")
@@ -64,6 +64,7 @@ def table_of(values: Mapping[str, Any], where: str) -> CrossTable | None:
     if option_name(asked["rows"]) == option_name(asked.get("columns", "")):
         raise BadInput(f'{where}: table: rows and columns are both "{asked["rows"]}"; leave columns out for '
                        "one cell a row.")
+    _check_all_shown(matrix, {option_name(asked["rows"]), option_name(asked.get("columns", ""))}, where)
     figure = asked.get("figure", "efficiency")
     if figure not in FIGURES:
         raise BadInput(f'{where}: table: there is no figure "{figure}"{nearest(figure, FIGURES)}.')
@@ -75,25 +76,34 @@ def table_of(values: Mapping[str, Any], where: str) -> CrossTable | None:
         tuple(map(str, [notes] if isinstance(notes, str) else notes)))
 
 
+def _check_all_shown(matrix: Mapping[str, Any], shown: set[str], where: str) -> None:
+    """Raise BadInput where a cell would be a mean over runs that differ in more than their seed."""
+    hidden = [key for key, listed in matrix.items() if len(listed) > 1 and key not in {*shown, SEED}]
+    if hidden:
+        raise BadInput(f"{where}: table: the matrix varies {hidden[0]} too, and a cell is a mean over seeds "
+                       f"alone; make {hidden[0]} rows or columns, or run the file once for each of its "
+                       "values.")
+
+
 def _lines(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(line, str) for line in value)
 
 
-def reference_runs(values: Mapping[str, Any], where: str) -> list[tuple[str, Experiment]]:
+def reference_runs(values: Mapping[str, Any], where: str) -> list[Run]:
     """The runs that rows are measured against: one for each row and seed, without the matrix's columns."""
-    reference = {option_name(str(key)): value for key, value in (values.get("reference") or {}).items()}
-    if not reference:
+    given = {option_name(str(key)): value for key, value in (values.get("reference") or {}).items()}
+    if not given:
         return []
-    folder = Path(where).parent
-    for key in FILE_OPTIONS:
-        if isinstance(reference.get(key), str):
-            reference[key] = with_file(reference[key], lambda name: str(folder / name))
+    try:
+        reference = {key: placed(key, value, in_folder(Path(where).parent)) for key, value in given.items()}
+    except ValueError as error:
+        raise BadInput(f"{where}: reference: run {error}.") from None
     columns = option_name(str(values["table"].get("columns") or ""))
     matrix = {key: listed for key, listed in (values.get("matrix") or {}).items()
               if key not in reference and key != columns}
     plain = {key: value for key, value in values.items() if key not in ("table", "reference", "matrix")}
     runs = expand({**plain, **reference, "matrix": matrix}, f"{where}: reference")
-    return [(f"{REFERENCE} {label}".strip(), experiment) for label, experiment in runs]
+    return [replace(run, reference=True) for run in runs]
 
 
 def _published(path: str) -> dict[str, dict[str, float]]:
@@ -124,13 +134,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table with its numbers: cells by (row, column), each row's reference in the figure's own unit."""
+    """A table with its numbers: cells by (row, column), each row's reference in the figure's own unit.
+
+    without: the rows whose reference is 0, so that nothing is a fraction of it; they have no cells.
+    """
 
     table: CrossTable
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
     reference: Mapping[str, Cell]
+    without: tuple[str, ...] = ()
 
     def published(self, row: str) -> Mapping[str, float]:
         """What has been published for a row: of itself, or of the same without further parameters."""
@@ -155,6 +169,7 @@ class Filled:
         return {"rows": t.rows, "columns": t.columns, "figure": t.figure, "relative_to_reference": t.referred,
                 "cells": cells,
                 "reference": [{"row": row, **vars(cell)} for row, cell in self.reference.items()],
+                "rows_without_cells": list(self.without),
                 "published": {row: dict(values) for row, values in t.published.items()},
                 "distance_of_published": self.resemblance()}
 
@@ -168,27 +183,35 @@ def _figure(workload: Mapping[str, Any], name: str) -> float | None:
 
 
 def fill(table: CrossTable, runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Filled:
-    """The table from (label, summary) of all runs; a run without the figure (it broke off) is left out."""
+    """The table from (label, summary) of all runs; a run without the figure (it broke off) is left out.
+
+    What a run is of the matrix its summary says, not its label, which is for people.
+    """
     found: dict[tuple[str, str], list[tuple[float, bool]]] = {}
     against: dict[str, list[tuple[float, bool]]] = {}
-    for label, summary in runs:
+    for _, summary in runs:
         value = _figure(summary["workload"], table.figure)
         if value is None:
             continue
-        words = dict(word.split("=", 1) for word in label.split() if "=" in word)
+        varied = summary["experiment"]["varied"]
         sample = (value, summary["fidelity"]["verdict"] == "pass")
-        if label.split()[:1] == [REFERENCE]:  # one that does not vary with the rows serves them all
-            against.setdefault(words.get(table.rows, ""), []).append(sample)
+        if summary["experiment"]["reference"]:  # one that does not vary with the rows serves them all
+            against.setdefault(varied.get(table.rows, ""), []).append(sample)
         else:
-            found.setdefault((words[table.rows], words.get(table.columns, "")), []).append(sample)
+            found.setdefault((varied[table.rows], varied.get(table.columns, "")), []).append(sample)
     reference = {row: _cell(samples, 1.0) for row, samples in against.items()}
-    cells = {}
+    cells, without = {}, []
     for (row, column), samples in found.items():
         one = reference.get(row) or reference.get("")
-        if one is not None or not table.referred:
+        if one is None and table.referred:
+            continue
+        if one is not None and one.mean == 0:
+            without.append(row)
+        else:
             cells[row, column] = _cell(samples, one.mean if one else 1.0)
     return Filled(table, tuple(dict.fromkeys(row for row, _ in cells)),
-                  tuple(dict.fromkeys(column for _, column in cells)), cells, reference)
+                  tuple(dict.fromkeys(column for _, column in cells)), cells, reference,
+                  tuple(dict.fromkeys(without)))
 
 
 def _cell(samples: Sequence[tuple[float, bool]], unit: float) -> Cell:

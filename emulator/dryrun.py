@@ -31,7 +31,7 @@ def describe(plan: Plan) -> Group:
     first = f"{plan.label}: {headline(plan)}" if plan.label else headline(plan)
     return Group(first, "", _times(plan), *scale(plan.workload.target), *_jobs(plan), *_parts(plan),
                  _tiers(plan), *_expected(plan), *_classes(plan),
-                 *(f"Note: {note}" for note in plan.workload.notes), _capacity(plan))
+                 *(f"Note: {note}" for note in plan.notes), _capacity(plan))
 
 
 def _times(plan: Plan) -> Any:

@@ -5,18 +5,15 @@ Nothing is computed here (see `resolve.py`).
 """
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 import yaml
 
+from emulator.beside import Place, in_folder, placed
 from emulator.errors import BadInput, nearest
-from emulator.job_entry import JobEntry, with_workload_files
-from emulator.programs.spec import with_files
+from emulator.job_entry import JobEntry
 from emulator.programs.spec import words as program_words
 from traffic.importers.strict_yaml import read_yaml, written
 
@@ -69,7 +66,7 @@ class Experiment(pydantic.BaseModel):
     rate: Text = pydantic.Field("auto", description="emulated wire of a host link, such as 10mbit, or auto")
     mtu: Whole = pydantic.Field(1500, ge=576, le=9000, description="IP packet size in bytes")
     buffer: Text = pydantic.Field("auto", description="queue limit of each port, a size or a time at the "
-                                                      "port's rate; auto is 100 frames")
+                                                      "rate of a host link; auto is 100 frames")
     ecn: Text = pydantic.Field("off", description="mark packets that find more than SIZE in the queue (bpf "
                                "switch)")
     delay: Text = pydantic.Field("0s", description="one-way propagation delay of each link, in emulated time")
@@ -125,10 +122,6 @@ PLAINLY = {"bool_type": "is neither yes nor no", "bool_parsing": "is neither yes
            "dict_type": "is not a mapping of names to values",
            "model_type": _NO_JOB, "model_attributes_type": _NO_JOB}
 """What the checks of pydantic mean, by their names."""
-
-# A file named by a topology or workload: FILE, hedera:FILE, FILE.py:Class, simai:FILE,key=value
-_FILE = re.compile(r"(?P<head>[a-z]+:|job )?(?P<file>.+?)(?P<tail>(?<=\.py):.*|(?:,[a-z][a-z-]*=[^,]*)+)?")
-FILE_OPTIONS = ("topology", "workload", "classes")
 
 
 class ExperimentFile(Experiment):
@@ -193,7 +186,7 @@ def make(values: dict[str, Any], where: str = "the options") -> Experiment:
 def read_file(path: str) -> dict[str, Any]:
     """The mapping in a YAML experiment file, unknown keys refused; BadInput for anything unreadable.
 
-    A topology or workload file that it names lies relative to it, as an include would.
+    Files that it names lie relative to it, as an include would.
     """
     values = read_yaml(path, "an experiment file")
     if not isinstance(values, dict):
@@ -206,32 +199,18 @@ def read_file(path: str) -> dict[str, Any]:
         ExperimentFile(**values)
     except pydantic.ValidationError as error:
         raise BadInput(_sentence(error, path)) from None
-    folder = Path(path).parent
-    if "jobs" in values:
-        values["jobs"] = with_workload_files(
-            values["jobs"], lambda spec: with_file(spec, lambda name: str(folder / name)))
-    matrix = {option_name(str(key)): listed for key, listed in values.get("matrix", {}).items()}
-    for key in FILE_OPTIONS:
-        if isinstance(values.get(key), str):
-            values[key] = with_file(values[key], lambda name: str(folder / name))
-        if key in matrix:
-            matrix[key] = [value if isinstance(value, (dict, bool)) else
-                           with_file(str(value), lambda name: str(folder / name)) for value in matrix[key]]
-    if "run" in values:
-        values["run"] = _beside(path, values["run"])
-    if "run" in matrix:
-        matrix["run"] = [_beside(path, listed) for listed in matrix["run"]]
+    matrix = {option_name(str(key)): listed for key, listed in values.pop("matrix", {}).items()}
+    here = in_folder(Path(path).parent)
+    values = {key: _placed(path, key, value, here) for key, value in values.items()}
+    matrix = {key: [_placed(path, key, value, here) for value in listed] for key, listed in matrix.items()}
     return {**values, "matrix": matrix} if matrix else values
 
 
-def _beside(path: str, listed: Any) -> tuple[str, ...]:
-    """The words of a program of which those that name a file beside the experiment file mean that file."""
+def _placed(path: str, key: str, value: Any, here: Place) -> Any:
     try:
-        listed = program_words(listed)
+        return placed(key, value, here)
     except ValueError as error:
-        raise BadInput(f"{path}: run={written(listed)} {error}.") from None
-    folder = Path(path).parent
-    return with_files(listed, lambda word: str(folder / word) if os.path.isfile(folder / word) else None)
+        raise BadInput(f"{path}: {key}={written(value)} {error}.") from None
 
 
 def option_names() -> list[str]:
@@ -243,17 +222,6 @@ def option_name(key: str) -> str:
     """The name of an option as it is written in a file and on the command line."""
     field = Experiment.model_fields.get(key)
     return field.alias if field is not None and field.alias else key
-
-
-def with_file(text: str, place: Callable[[str], str]) -> str:
-    """A topology or workload whose file is place(file), where there is such a file; else as it is."""
-    match = _FILE.fullmatch(text)
-    if match is None or "\0" in text:
-        return text
-    file = place(match["file"])
-    # 'star' is a topology even beside a file of that name
-    found = Path(file).exists() if match["head"] else "." in match["file"] and Path(file).is_file()
-    return f"{match['head'] or ''}{file}{match['tail'] or ''}" if found else text
 
 
 def schema() -> dict[str, Any]:

@@ -38,6 +38,7 @@ def observe(plan: Plan, outcome: Outcome) -> Observations | None:
         impossible_windows=outcome.impossible_windows,
         link_faults=outcome.link_faults,
         group_packets={} if any(outcome.bit_errors.values()) else outcome.group_packets,
+        lost_samples=outcome.packets.lost_samples if outcome.packets else None,
         delay=outcome.delay, switch_drops=_told_to_drop(outcome),
         program_cpu_s=outcome.program.cpu_s if outcome.program else None,
         **_lossless(plan, outcome), paths=tuple(_delays(plan, outcome, sent)))

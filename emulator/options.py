@@ -17,7 +17,7 @@ from emulator.crosstable import CrossTable, reference_runs, table_of
 from emulator.errors import BadInput
 from emulator.events.spec import ABOUT as EVENTS_ABOUT
 from emulator.experiment import Experiment, make, option_name, read_file, schema
-from emulator.matrix import expand
+from emulator.matrix import Run, expand
 from emulator.programs.spec import KINDS
 from emulator.stdout import printing
 from topologies.catalog import FILE_ABOUT, FILE_SPEC, HPCC_ABOUT, HPCC_SPEC, TOPO_ABOUT, TOPO_SPEC, TOPOLOGIES
@@ -29,11 +29,12 @@ LEAST_HELP_COLUMNS = 40
 
 @dataclass(frozen=True)
 class Invocation:
-    """What was asked on the command line. `runs` are (label, experiment) pairs, at least one."""
+    """What was asked on the command line: at least one run. dated: `out` is not the user's, but the time."""
 
-    runs: list[tuple[str, Experiment]]
+    runs: list[Run]
     table: CrossTable | None
     out: str
+    dated: bool
     force: bool
     dry_run: bool
     cli: bool
@@ -203,12 +204,13 @@ def parse(argv: list[str], default_file: str, now: str) -> Invocation:
     values.update(given)
     where = file or "the options"
     table, runs = table_of(values, where), reference_runs(values, where) + expand(values, where)
-    out = invocation.pop("out") or f"{DEFAULT_OUT}/{now}"
+    named = invocation.pop("out")
     if invocation["cli"] and len(runs) > 1:
         raise BadInput("--cli works on one fabric, but the experiment has several runs.")
     if invocation["cli"] and not sys.stdin:
         raise BadInput("--cli needs standard input.")
-    return Invocation(runs=runs, table=table, out=out, **invocation)
+    return Invocation(runs=runs, table=table, out=named or f"{DEFAULT_OUT}/{now}", dated=not named,
+                      **invocation)
 
 
 def joined(argv: list[str]) -> list[str]:

@@ -4,30 +4,29 @@ It travels into the sandbox as it is. `emulator.resolve` makes it.
 """
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from controllers.external import external_address
 from controllers.routing import reorders
 from emulator.asic.cc import Swift
 from emulator.asic.queueing import Queueing, one_queue
+from emulator.beside import in_full, placed
 from emulator.capacity import Capacity
 from emulator.classes import ClassTable
 from emulator.events.spec import Event
-from emulator.experiment import FILE_OPTIONS, Experiment, with_file
+from emulator.experiment import Experiment
 from emulator.fabric.spec import FabricSpec
-from emulator.job_entry import with_workload_files
-from emulator.programs.spec import Program, with_files
+from emulator.programs.spec import Program
 from topologies.graph import Graph
-from traffic.background import with_absolute_cdf
 from traffic.fluid import Share
 from traffic.ideal import Ideal
-from traffic.placement import with_absolute_file
 from traffic.schedule import Job, Workload
 from traffic.wire import Wire
 
 SWIFT_TARGET_FRAMES = 12
+UNMARKED = ("--cc dctcp without --ecn: no queue marks packets, so DCTCP hears of none before it drops, and behaves "
+            "much as Reno does; add --ecn SIZE")
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,9 @@ class Plan:
     only: frozenset[int] | None
     classes: ClassTable | None = None
     program: Program | None = None
+    varied: Mapping[str, str] = field(default_factory=dict)  # see `matrix.Run`
+    reference: bool = False
+    remarks: tuple[str, ...] = ()  # on what this run has in common with others of its invocation
 
     @property
     def fabric(self) -> FabricSpec:
@@ -87,15 +89,10 @@ class Plan:
     @property
     def resolved(self) -> Experiment:
         """The experiment with nothing left to choose or to look for: it repeats the run anywhere."""
-        files = {key: with_file(getattr(self.experiment, key), lambda name: str(Path(name).absolute()))
-                 for key in FILE_OPTIONS if key != "classes"}
-        files["workload"] = with_absolute_file(files["workload"])
-        jobs = with_workload_files(self.experiment.jobs, lambda spec: with_absolute_file(
-            with_file(spec, lambda name: str(Path(name).absolute()))))
+        files = {key: placed(key, getattr(self.experiment, key), in_full)
+                 for key in ("topology", "workload", "jobs", "background", "run")}
         return self.experiment.model_copy(update={
-            **files, "classes": self.classes.as_mapping() if self.classes else "off", "jobs": jobs,
-            "background": with_absolute_cdf(self.experiment.background),
-            "run": with_files(self.experiment.run, _absolute), "switch": self.switch,
+            **files, "classes": self.classes.as_mapping() if self.classes else "off", "switch": self.switch,
             "rate": f"{self.wire.rate_bps:.17g}bit", "buffer": f"{self.buffer_bytes}B",
             "deadline": f"{self.deadline_s:.17g}s"})
 
@@ -111,9 +108,11 @@ class Plan:
         return external_address(self.experiment.routing)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader of the result should know."""
+        unmarked = self.experiment.cc == "dctcp" and not self.fabric.ecn
+        return (*self.workload.notes, *self.remarks, *([UNMARKED] if unmarked else []))
+
+    @property
     def iterations(self) -> int:
         return self.workload.warmup + self.workload.iterations
-
-
-def _absolute(word: str) -> str | None:
-    return os.path.abspath(word) if os.path.isfile(word) else None

@@ -5,6 +5,7 @@ import sys
 import time
 
 from emulator.runlog import Stage
+from emulator.stdout import complain
 from emulator.units import show_time
 
 
@@ -13,7 +14,7 @@ class Progress:
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
-        self._live = sys.stderr.isatty() and not quiet
+        self._live = sys.stderr is not None and sys.stderr.isatty() and not quiet
         self._stage, self._since, self._shown = "", 0.0, 0.0
         self._began_s = 0.0
         self._past: list[Stage] = []
@@ -49,9 +50,6 @@ class Progress:
         return [*self._past, *([Stage(self._stage, self._began_s, None)] if self._stage else [])]
 
     def _say(self, text: str) -> None:
-        """Write at once; when the reader has gone, as `2>&1 | head` goes, the run goes on in silence."""
-        try:
-            sys.stderr.write(text)
-            sys.stderr.flush()
-        except BrokenPipeError:
+        """Write at once; when nobody reads it any more, the run goes on in silence."""
+        if not complain(text):
             self._quiet = True

@@ -11,6 +11,7 @@ from controllers.scheduling.paths import PathLists
 from emulator import link_options
 from emulator.asic.biterrors import parse_bit_errors
 from emulator.asic.shaper import service
+from emulator.asic.sizes import check_groups
 from emulator.capacity import largest_rate_bps, predict
 from emulator.class_specs import parse_classes
 from emulator.classes import DEFAULT_TABLE, ClassTable
@@ -58,6 +59,8 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
     classes = _classes(experiment, switch)
     graph = resolve_topology(experiment.topology)
     check_routing(experiment.routing, graph)
+    if switch == "bpf":
+        check_groups(graph, experiment.routing, experiment.seed)
     check_ports((interface(node, number) for node, ports in graph.neighbours.items() for number in ports),
                 experiment.pcap)
     paths = Paths(graph)
@@ -75,10 +78,11 @@ def resolve(label: str, experiment: Experiment, switch: str, datapath: str) -> P
                  (op.phase for ops in workload.schedule.ranks for op in ops), wire.frame_bytes)
     workload = replace(workload, background=resolve_background(
         experiment.background, _setting(experiment, graph, wire.rate_bps, classes), deadline_s))
+    limit_bytes = link_options.buffer_bytes(experiment.buffer, wire)
     plan = Plan(
         label=label, experiment=experiment, graph=graph, workload=workload, wire=wire,
-        buffer_bytes=link_options.buffer_bytes(experiment.buffer, wire),
-        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch),
+        buffer_bytes=limit_bytes,
+        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch, limit_bytes),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath,
         deadline_s=deadline_s, events=events, ideal=perfect, alone=alone, only=only,
@@ -119,10 +123,11 @@ def _program(label: str, experiment: Experiment, graph: Graph, paths: Paths, swi
     silent = Workload(program.name, Schedule(program.kind, ((),) * len(program.placement)), program.placement,
                       notes=graph.notes)
     experiment = scaled(experiment, silent, wire.rate_bps)
+    limit_bytes = link_options.buffer_bytes(experiment.buffer, wire)
     return Plan(
         label=label, experiment=experiment, graph=graph, workload=silent, wire=wire,
-        buffer_bytes=link_options.buffer_bytes(experiment.buffer, wire),
-        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch),
+        buffer_bytes=limit_bytes,
+        ecn_bytes=link_options.ecn_bytes(experiment, wire, switch, limit_bytes),
         bit_error_rate=parse_bit_errors(experiment.loss, wire.frame_bytes, switch),
         switch=switch, datapath=datapath, program=program, events=(), ideal=None, alone=(), only=None,
         tier_bytes={}, expected=None,

@@ -11,35 +11,31 @@ import datetime
 import gc
 import pickle
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controllers.external import require_listener
-from emulator import bundle, dryrun, machine, options, report, results
-from emulator.asic.build import object_path, sources
-from emulator.asic.cc import BPF_ALGORITHMS
-from emulator.asic.libbpf import supported as asic_supported
-from emulator.bundle import Bundle
-from emulator.crosstable import fill
-from emulator.delay import way as delay_way
-from emulator.errors import BadInput, EmulatorError, Interrupted, MachineLacks, Unfinished, Untrusted, nearest
+from emulator import bundle, dryrun, machine, options, report, requirements, results
+from emulator.bundle import CAPTURE, Bundle, folder_names
+from emulator.crosstable import CrossTable, fill
+from emulator.errors import BadInput, EmulatorError, Interrupted, Unfinished, Untrusted
 from emulator.outcome import Outcome
 from emulator.plan import Plan
-from emulator.resolve import SWITCHES, resolve
-from emulator.programs.mpi import require as require_mpi
+from emulator.planning import plan_all
 from emulator.sandbox import enter
 from emulator.sandbox.mounts import check_kept
-from emulator.stdout import printing
-from emulator.writing import keep, write
-from traffic.engine import connections_of
+from emulator.stdout import complain, printing
+from emulator.stops import Stops, stoppable
+from emulator.writing import keep, summarised, write
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "labs" / "default.yaml"
 BUILD_ALLOWANCE_S = 300.0
 COMMAND_LINE_S = 7 * 86400.0  # whoever types ends it; this only ends what was forgotten
+Row = tuple[str, dict[str, Any]]
+"""(label, summary) of a run that has been."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -48,10 +44,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _main(sys.argv[1:] if argv is None else argv)
     except EmulatorError as error:
-        print(f"emulator: {_one_line(error)}", file=sys.stderr)
+        _say(_one_line(error))
         return error.exit_status
     except KeyboardInterrupt:
-        print("emulator: interrupted.", file=sys.stderr)
+        _say("interrupted.")
         return Interrupted.exit_status
 
 
@@ -61,67 +57,147 @@ def _main(argv: list[str]) -> int:
     now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
     asked = options.parse(argv, str(DEFAULT_FILE), now)
     machine.require_mininet()
-    plans = [resolve(label, experiment, *_switch(experiment.switch)) for label, experiment in asked.runs]
-    target = Bundle(asked.out, asked.force)
+    plans = plan_all(asked.runs, requirements.choose_switch)
+    target = Bundle(asked.out, asked.force, _captures(plans[0]) if len(plans) == 1 else (), asked.dated)
     check_kept([Path(os.path.realpath(target.path))])
-    folders = [target] if len(plans) == 1 else [_folder(target, plan, asked.force) for plan in plans]
-    _require_congestion_controls(plans)
+    _folders(target, plans)  # what is wrong with the last one is said before the first run
+    requirements.require_congestion_controls(plans)
     if asked.dry_run:
         for plan in plans:
             _show(dryrun.describe(plan))
         return 0
-    _require(plans)
-    target.create()
-    mode = "cli" if asked.cli else "quiet" if asked.quiet else "run"
-    status, rows = 0, []
-    with _stoppable() as stops:
-        for plan, folder in zip(plans, folders):
-            folder.create()
-            stops.held = False
-            try:
-                if not asked.quiet:
-                    name = plan.label or plan.workload.name
-                    print(f"{name}: {dryrun.headline(plan)}", file=sys.stderr, flush=True)
-                outcome = _run(plan, folder, mode)
-            except KeyboardInterrupt:  # before the sandbox stood
-                outcome = Outcome(interrupted=True)
-            stops.held = True
-            if asked.cli:
-                keep(folder, plan, outcome)
-                return _status(outcome, 0)
-            if outcome.interrupted and outcome.engine is None:
-                folder.discard()
-                print("emulator: interrupted before anything was measured; this run left nothing.",
-                      file=sys.stderr)
-                status = Interrupted.exit_status
-                break
-            summary = write(folder, plan, outcome)
-            rows.append((plan.label, summary))
-            if outcome.engine:  # else there is nothing but the sentence that says why
-                _show(report.result(summary, results.flows(plan, outcome), str(folder.path)))
-            if stops.came:
-                outcome = replace(outcome, interrupted=True)
-            status = max(status, _status(outcome, _judged(summary)), key=_severity)
-            if outcome.interrupted:
-                print(f"emulator: interrupted; what was measured is in {target.path}.", file=sys.stderr)
-                break
+    requirements.require(plans)
+    with closing(target), stoppable() as stops:
+        stops.held = True
+        folders = _create(target, plans)
+        if asked.cli:
+            return _command_line(plans[0], target, stops, asked.quiet)
+        status, rows = _run_all(list(zip(plans, folders)), target, stops, asked.quiet)
+        for folder in folders[len(rows):]:  # of runs that never were
+            folder.discard()
         if not rows:
             target.discard()
-        elif len(plans) > 1:
-            _show(report.comparison(rows))
-            for more in (report.compared(rows), report.breakdowns(rows), report.classes_side_by_side(rows),
-                         report.spread(rows)):
-                if more:
-                    _show(more)
-            tables = {}
-            if asked.table:
-                filled = fill(asked.table, rows)
-                _show(report.cross(filled))
-                target.write(bundle.TABLE, report.svg(filled))
-                tables = {"table": filled.as_json()}
-            target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
-                {"label": label, **summary} for label, summary in rows]}))
+        elif len(plans) > 1 and not _conclude(target, asked.table, rows):
+            status = max(status, Unfinished.exit_status, key=_severity)
     return status
+
+
+def _folders(target: Bundle, plans: Sequence[Plan]) -> list[Bundle]:
+    """A folder for each run: the target itself for a single one, else one in it."""
+    if len(plans) == 1:
+        return [target]
+    names = folder_names([plan.label for plan in plans])
+    return [target.folder(name, _captures(plan)) for name, plan in zip(names, plans)]
+
+
+def _create(target: Bundle, plans: Sequence[Plan]) -> list[Bundle]:
+    """Make the folder and those of all runs, so that none is refused when others have been measured."""
+    target.create()
+    folders = _folders(target, plans)
+    try:
+        for folder in folders:
+            if folder is not target:
+                folder.create()
+                folder.close()  # the target is held for all of them
+    except BadInput:
+        for folder in (*folders, target):
+            folder.discard()
+        raise
+    return folders
+
+
+def _captures(plan: Plan) -> list[str]:
+    return [f"{port}{CAPTURE}" for port in plan.experiment.pcap]
+
+
+def _command_line(plan: Plan, folder: Bundle, stops: Stops, quiet: bool) -> int:
+    """Mininet's command line on the fabric of a single run; the exit status."""
+    outcome = _obeying(stops, plan, folder, "cli", quiet)
+    lost = _lost(lambda: keep(folder, plan, outcome), folder)
+    return max(_status(outcome, 0), _reported(lost), key=_severity)
+
+
+def _obeying(stops: Stops, plan: Plan, folder: Bundle, mode: str, quiet: bool) -> Outcome:
+    """One run, which a signal that asks to stop ends, also before its sandbox stands."""
+    try:
+        stops.held = False
+        if stops.came:
+            raise KeyboardInterrupt
+        if not quiet:
+            complain(f"{plan.label or plan.workload.name}: {dryrun.headline(plan)}\n")
+        return _run(plan, folder, mode)
+    except KeyboardInterrupt:
+        return Outcome(interrupted=True)
+    finally:
+        stops.held = True
+
+
+def _run_all(runs: Sequence[tuple[Plan, Bundle]], target: Bundle, stops: Stops, quiet: bool
+             ) -> tuple[int, list[Row]]:
+    """Run, report and keep one after the other; the worst exit status, and what each that began has to say."""
+    status, rows = 0, []
+    for plan, folder in runs:
+        outcome = _obeying(stops, plan, folder, "quiet" if quiet else "run", quiet)
+        if outcome.interrupted and outcome.engine is None:
+            folder.discard()
+            _say("interrupted before anything was measured; this run left nothing.")
+            return Interrupted.exit_status, rows
+        summary, listed = summarised(plan, outcome)
+        rows.append((plan.label, {"folder": folder.path.name, **summary}))
+        lost = _lost(lambda: write(folder, plan, outcome, summary, listed), folder)
+        if outcome.engine:  # else there is nothing but the sentence that says why
+            _show(report.result(summary, listed, str(folder.path)))
+        if stops.came:
+            outcome = replace(outcome, interrupted=True)
+        status = max(status, _status(outcome, _judged(summary)), _reported(lost), key=_severity)
+        if outcome.interrupted:
+            _say(f"interrupted; what was measured is in {target.path}.")
+            break
+    return status, rows
+
+
+def _conclude(target: Bundle, asked: CrossTable | None, rows: Sequence[Row]) -> bool:
+    """What several runs say together, shown and kept; False where it could not be kept."""
+    _show(report.comparison(rows))
+    for more in (report.compared(rows), report.breakdowns(rows), report.classes_side_by_side(rows),
+                 report.spread(rows)):
+        if more:
+            _show(more)
+    filled = fill(asked, rows) if asked else None
+    if filled:
+        _show(report.cross(filled))
+
+    def write_both() -> None:
+        tables = {}
+        if filled:
+            target.write(bundle.TABLE, report.svg(filled))
+            tables = {"table": filled.as_json()}
+        target.write(bundle.SUMMARY, bundle.json_text({"schema": results.SCHEMA, **tables, "runs": [
+            {"label": label, **summary} for label, summary in rows]}))
+
+    return not _reported(_lost(write_both, target))
+
+
+def _lost(act: Callable[[], None], folder: Bundle) -> str:
+    """Write results; a sentence where the disk took no more of them, for after the report."""
+    try:
+        act()
+    except OSError as error:
+        return (f"the files in {folder.path} are not complete: {error.strerror}; what is printed is. Make room, "
+                "or name another directory with --out, before you run it again.")
+    return ""
+
+
+def _reported(lost: str) -> int:
+    """Say what `_lost` gave; its exit status."""
+    if lost:
+        _say(lost)
+        return Unfinished.exit_status
+    return 0
+
+
+def _say(sentence: str) -> None:
+    complain(f"emulator: {sentence}\n")
 
 
 def _one_line(error: EmulatorError) -> str:
@@ -133,99 +209,6 @@ def _show(renderable: Any) -> None:
     """Print on stdout; when that cannot be, the run still counts."""
     with printing():
         report.show(renderable)
-
-
-class _Stops:
-    """What signals that ask to stop do while no sandbox runs (one that runs obeys them itself): they raise
-    KeyboardInterrupt, but while `held`, when files are being written, they only leave word in `came`.
-    """
-
-    def __init__(self) -> None:
-        self.held = self.came = False
-
-    def __call__(self, _number: int, _frame: object) -> None:
-        if not self.held:
-            raise KeyboardInterrupt
-        self.came = True
-
-
-@contextmanager
-def _stoppable() -> Iterator[_Stops]:
-    stops = _Stops()
-    old = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield stops
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-
-
-def _switch(kind: str) -> tuple[str, str]:
-    """(switch, datapath) that this machine will use; `auto` takes the fastest that it supports."""
-    if kind not in SWITCHES:
-        raise BadInput(f'there is no switch "{kind}"{nearest(kind, SWITCHES)}.')
-    if kind != "ovs":
-        reason = _asic_lacks() if os.geteuid() == 0 else None  # who plans without root cannot ask the kernel
-        if reason is None:
-            return "bpf", "bpf"
-        if kind == "bpf":
-            raise MachineLacks(f"--switch bpf does not work here: {reason}")
-    return "ovs", "system" if machine.kernel_datapath() else "netdev"
-
-
-def _asic_lacks() -> str | None:
-    """Why this machine cannot run the bpf switch, as a sentence; None where it can."""
-    if not all(object_path(path.name.removesuffix(".bpf.c")).exists() for path in sources()):
-        return "its programs are not compiled; run: python -m emulator.asic.build."
-    return asic_supported()
-
-
-def _require(plans: list[Plan]) -> None:
-    """Everything that a run needs of the machine, before anything starts."""
-    machine.require_root()
-    if any(plan.experiment.switch == "auto" and plan.switch == "ovs" for plan in plans):
-        print(f"emulator: the bpf switch does not work here, so Open vSwitch is used: {_asic_lacks()}",
-              file=sys.stderr)
-    if any(plan.switch == "ovs" for plan in plans):
-        machine.require_programs(machine.OVS_PROGRAMS)
-    machine.require_programs(["mnexec"])
-    if any(plan.wire.delay_s for plan in plans):
-        way = delay_way.choose()
-        delay_way.require(way)
-        print(f"emulator: links are delayed by {way}.", file=sys.stderr)
-    if any(plan.experiment.pcap for plan in plans):
-        machine.require_programs(["tcpdump"])
-    if any(plan.program and plan.program.kind == "mpi" for plan in plans):
-        require_mpi()
-    for address in {plan.external for plan in plans if plan.external}:
-        require_listener(address)
-    machine.require_qdiscs(["htb", "bfifo"])
-    machine.require_open_files(max(map(_open_files, plans)))
-
-
-def _require_congestion_controls(plans: list[Plan]) -> None:
-    """Each is in the kernel, or is one of ours."""
-    for plan in plans:
-        try:  # asking loads the kernel's module, where there is one
-            machine.require_congestion_control(plan.experiment.cc, BPF_ALGORITHMS)
-        except MachineLacks:
-            ours = plan.experiment.cc in BPF_ALGORITHMS and (os.geteuid() != 0 or asic_supported() is None)
-            if not ours:
-                raise
-
-
-def _open_files(plan: Plan) -> int:
-    """The most that one process of a run holds open: the gate's sockets or the engine's, a counter's socket
-    and a namespace for each host, and Open vSwitch's two for each of its ports."""
-    connections = len(connections_of(plan.workload))
-    ports = 2 * len(plan.graph.links) if plan.switch == "ovs" else 0
-    return max(6 * len(plan.graph.hosts), 2 * len(plan.graph.hosts) + 2 * connections, 2 * ports)
-
-
-def _folder(target: Bundle, plan: Plan, force: bool) -> Bundle:
-    """The folder of one run of several: its label with nothing that a path could trip over."""
-    name = "".join(c if c.isascii() and c.isalnum() or c in "=.-" else "_" for c in plan.label)
-    return Bundle(str(target.path / name), force)
 
 
 def _run(plan: Plan, folder: Bundle, mode: str) -> Outcome:
@@ -264,7 +247,7 @@ def _status(outcome: Outcome, judged: int) -> int:
     if outcome.interrupted:
         return Interrupted.exit_status
     if outcome.error:
-        print(f"emulator: {outcome.error[1]}", file=sys.stderr)
+        _say(outcome.error[1])
         return outcome.error[0]
     return judged
 

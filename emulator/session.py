@@ -152,8 +152,10 @@ class Session:
         return made
 
     def _environment(self, fabric: Fabric) -> dict[str, object]:
-        return {**machine.versions(), "link_delay": self.delay_way and str(self.delay_way),
-                "emulator": __version__, "switch": self.plan.switch, "datapath": fabric.datapath,
+        found = {**machine.versions(), "emulator": __version__}
+        versions = {what: version for what, version in found.items() if what != "machine"}
+        return {**found, "versions": versions, "link_delay": self.delay_way and str(self.delay_way),
+                "switch": self.plan.switch, "datapath": fabric.datapath,
                 "congestion_control": f"{self.congestion_control.name} ({self.congestion_control.source})",
                 "reordering": ("tolerated: tcp_min_rtt_wlen=0" if fabric.spec.reorders
                                else "as the kernel does"), "clock": "real", "cpus": machine.cpus(),

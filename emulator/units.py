@@ -58,6 +58,12 @@ def parse_time(text: str, what: str = "the time") -> float:
     return _parse(text, what, TIMES, "10ms")
 
 
+def is_time(text: str) -> bool:
+    """Whether the unit of a value is one of time, whatever the number."""
+    match = _VALUE.fullmatch(str(text))
+    return match is not None and match[2].lower().replace("µ", "u") in TIMES
+
+
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
     for scale, unit in steps:
         if abs(value) >= scale:

@@ -11,6 +11,7 @@ from emulator.fidelity import Check, Verdict, judge
 from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import Plan
+from emulator.results import Flow
 from emulator.telemetry.series_io import write_links, write_queues
 from emulator.traffic_files import write_traffic
 
@@ -18,13 +19,17 @@ _BROKEN_OFF = Check("complete", 0, 1, False, "the run broke off before it was me
 NOTHING_TO_JUDGE = Verdict("fail", (_BROKEN_OFF,))
 
 
-def write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """All files of the bundle; returns the summary."""
-    keep(folder, plan, outcome)
+def summarised(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], list[Flow]]:
+    """The summary of a run, judged, and its flows; nothing is written."""
     seen = observe(plan, outcome)
     verdict = judge(seen) if seen else NOTHING_TO_JUDGE
     listed = results.flows(plan, outcome)
-    summary = results.summarise(plan, outcome, verdict, listed)
+    return results.summarise(plan, outcome, verdict, listed), listed
+
+
+def write(folder: Bundle, plan: Plan, outcome: Outcome, summary: dict[str, Any], listed: list[Flow]) -> None:
+    """All files of the bundle, the summary last; OSError where the disk takes no more."""
+    keep(folder, plan, outcome)
     folder.write("flows.csv", bundle.csv_text(results.FLOW_COLUMNS, results.message_rows(listed)))
     if outcome.engine:
         hosts = [plan.graph.hosts[index].name for index in plan.workload.placement]
@@ -36,11 +41,10 @@ def write(folder: Bundle, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     if outcome.recording:
         series = [part.between(outcome.started_s, outcome.ended_s) for part in outcome.recording.series]
         for name, writer in (("queues.csv", write_queues), ("links.csv", write_links)):
-            writer(folder.path / name, series, outcome.started_s)
-            folder.adopt(name)
+            with folder.writing(name) as path:
+                writer(path, series, outcome.started_s)
     write_traffic(folder, plan, outcome, summary)
     folder.write(bundle.SUMMARY, bundle.json_text(summary))
-    return summary
 
 
 def keep(folder: Bundle, plan: Plan, outcome: Outcome) -> None:

@@ -96,7 +96,7 @@ def outcome(made: Plan, late: float = 1.0, samples: int | None = None) -> Outcom
                        {host.name: {} for host in made.graph.hosts}, Backlog())
     return Outcome(
         setup=Setup(0.1, 0.2, 0.1), environment={"kernel": "6.1", "switch": "ovs", "datapath": "netdev",
-                                                 "clock": "real", "cpus": 2}, ports=all_ports,
+                                                 "clock": "real", "cpus": 2, "versions": {}}, ports=all_ports,
         engine=engine, started_s=START_S, ended_s=end_s, between=between,
         recording=Recording(parts, cores, 100.0, 100.0, 0.01, False), paths=_paths(made, engine),
         shaped_bps={p.name: p.rate_bps for p in all_ports}, log="said\n")

@@ -13,6 +13,7 @@ from emulator.observe import observe
 from emulator.resolve import resolve
 from emulator.report.tables import short_labels
 from emulator.results import summarise
+from emulator.results.projected import projected
 from tests.commands import measure, rows
 from tests.outcomes import outcome, plan
 from tests.test_report import text_of
@@ -93,6 +94,24 @@ def test_a_job_is_projected_to_its_real_cluster():
         assert words in shown
     compared = text_of(report.breakdowns([("a", said), ("b", said)]))
     assert "a " in compared and "MFU" in compared and report.breakdowns([("a", said)]) is None
+
+
+SCALED = {"topology": "star:hosts=8", "workload": "jobs", "dilation": 80000, "byte_scale": 30000}
+
+
+def test_several_models_are_projected_by_their_own_scale():
+    """Times were multiplied by K / S, a start too; so they are divided by that."""
+    made = plan(jobs=[f"{JOB}; name=a", f"{JOB}; name=b; start=3s"], **SCALED)
+    assert made.workload.jobs[1].start_s == pytest.approx(3 * 80000 / 30000)
+    real = projected(made, outcome(made))
+    assert real["time_scale"] == pytest.approx(80000 / 30000) and real["rate_bps"] == 80000 * 5e6
+    assert real["ideal_s"] == pytest.approx(made.ideal.ideal_s * 30000 / 80000)
+    assert real["not_scaled"] == list(made.workload.jobs[0].workload.target.lost)
+    alone = plan(jobs=[f"{JOB}; name=a", "allreduce:bytes=1GB,ranks=4; name=b"], only="a", **SCALED)
+    assert projected(alone, outcome(alone))["time_scale"] == pytest.approx(80000 / 30000)
+    mixed = plan(jobs=[f"{JOB}; name=a", "allreduce:bytes=1GB,ranks=4; name=b"], **SCALED)
+    real = projected(mixed, outcome(mixed))
+    assert real["time_scale"] == 80000 and any("times of a:" in said for said in real["not_scaled"])
 
 
 def test_a_resolved_job_is_the_same_job_again():

@@ -31,8 +31,8 @@ def record(rates: np.ndarray, depth_bytes: float = 5000.0) -> PacketRecord:
             queues.append(number)
             depths.append(depth_bytes if rate else 0.0)
     order = np.argsort(times, kind="stable")
-    rows = tuple(QueueRecord("s1-eth1", number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, int(sent[-1, number]))
-                 for number in range(classes))
+    rows = tuple(QueueRecord("s1-eth1", number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, int(sent[-1, number]),
+                             60_000) for number in range(classes))
     return PacketRecord(rows, (), np.array(times)[order], np.array(queues)[order], np.array(depths)[order], 0,
                         SentSeries(moments, sent))
 

@@ -111,6 +111,6 @@ def test_an_experiment_file_compares_tables(tmp_path):
     file = tmp_path / "lab.yaml"
     file.write_text("workload: pattern:pair=0-1\nmatrix:\n  classes: [off, mine.yaml, {storage: {weight: 2}}]\n")
     runs = expand(read_file(str(file)), str(file))
-    assert [experiment.classes for _, experiment in runs] == [
+    assert [run.experiment.classes for run in runs] == [
         "off", str(tmp_path / "mine.yaml"), {"storage": {"weight": 2}}]
-    assert [label for label, _ in runs][0::2] == ["classes=off", "classes=storage"]
+    assert [run.label for run in runs][0::2] == ["classes=off", "classes=storage"]

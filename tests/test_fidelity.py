@@ -43,6 +43,13 @@ def test_names_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
+@given(st.integers(1, 10**9))
+def test_depths_that_nobody_read_fail(number: int) -> None:
+    assert judge(replace(sound(), lost_samples=0)).verdict == "pass"
+    check = only(replace(sound(), lost_samples=number), "queue-samples")
+    assert check.value == number and "overwritten" in check.why and "lower --rate" in check.why
+
+
 # 4. conservation
 
 @given(st.sampled_from(["rx_packets", "tx_packets"]), st.sampled_from([port.name for port in PORTS]),

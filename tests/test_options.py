@@ -26,7 +26,7 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     started: list[object] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emulator.sandbox.enter.run_in_sandbox", lambda *a, **k: started.append(a))
-    monkeypatch.setattr("emulator.run._require", lambda plans: None)
+    monkeypatch.setattr("emulator.requirements.require", lambda plans: None)
 
     def check(*arguments: str, where: Path = tmp_path) -> str:
         before = sorted(where.rglob("*"))
@@ -81,6 +81,15 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--background", "cdf:websearch,load=0.3,load=0.4"), "gives load twice"),
     (("--buffer", "1513B"), "not even one frame of 1514 bytes"),
     (("--buffer", "1us"), "not even one frame"),
+    (("--buffer", "1e300s"), '--buffer "1e300s" is too large.'),
+    (("--buffer", "1e300MB"), '--buffer "1e300MB" is too large.'),
+    (("--buffer", "1e17ms"), "is more than 2 GiB a port"),
+    (("--buffer", "-1ms"), '--buffer "-1ms" is negative.'),
+    (("--buffer", "5mbit"), "unknown unit"),
+    (("--ecn", "1e9GB", "--switch", "bpf"), '--ecn "1e9GB" is too large: a queue of 151400 bytes'),
+    (("--ecn", "151400B", "--switch", "bpf"), "so none would be marked"),
+    (("--ecn", "60kB", "--buffer", "61500B", "--switch", "bpf"), "so none would be marked"),
+    (("--ecn", "1B", "--switch", "bpf"), "less than one frame"),
     (("--mtu", "68"), "576"),
     (("--mtu", "many"), "not a whole number"),
     (("--seed", "-1"), "a whole number from 0 to 4294967295"),
@@ -88,6 +97,8 @@ def refused(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_
     (("--repeat", "0"), "a whole number from 1 to 1000"),
     (("--deadline", "0s"), "more than zero"),
     (("--deadline", "-1s"), "negative"),
+    (("--deadline", "1e9s"), '"1e9s" is more than 7 days'),
+    (("--rate", "10kbit", "--workload", "allreduce:bytes=100MB"), "2.564e+05 s (2.97 days)"),
     (("--dilation", "nan"), "dilation=nan is not a number from 1 to 1000000000, or auto."),
     (("--delay", "5"), "no unit"),
     (("--delay", "-1ms"), "negative"),
@@ -236,9 +247,10 @@ def test_options_override_a_file(tmp_path: Path) -> None:
     file = tmp_path / "e.yaml"
     file.write_text("topology: star:hosts=4\nbyte_scale: 3\nseed: 5\n")
     asked = options.parse([str(file), "--seed", "9", "--byte-scale", "2"], "none", "now")
-    (label, made), = asked.runs
-    assert (label, made.seed, made.byte_scale, made.topology) == ("", 9, 2.0, "star:hosts=4")
-    assert asked.out == "results/now"
+    only, = asked.runs
+    made = only.experiment
+    assert (only.label, made.seed, made.byte_scale, made.topology) == ("", 9, 2.0, "star:hosts=4")
+    assert asked.out == "results/now" and asked.dated
 
 
 @pytest.mark.parametrize("word, shown", [("--help", "Exit status"), ("--version", "emulator "),

@@ -11,11 +11,12 @@ from emulator.capacity import BUSY_LIMIT
 from emulator.errors import BadInput
 from emulator.dryrun import describe, headline
 from emulator.experiment import dump, make, read_file
-from emulator.link_options import LEAST_DEADLINE_S
+from emulator.link_options import LEAST_DEADLINE_S, MOST_DEADLINE_S, ecn_bytes
 from emulator.resolve import resolve
 from emulator.report import show
 from tests.outcomes import plan, refusal
 from topologies.graph import interface
+from traffic.wire import Wire
 
 
 @settings(max_examples=25, deadline=None)
@@ -46,6 +47,16 @@ def test_a_resolved_experiment_leaves_nothing_open(tmp_path: Path, monkeypatch: 
     assert again.workload.schedule == made.workload.schedule and again.wire == made.wire
 
 
+def test_the_files_of_a_program_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hosts.txt").write_text("h2\nh1\n")
+    Path("sizes.txt").write_text("100 0.5\n200 1\n")
+    made = plan(run=["each:ranks=2,placement=file:hosts.txt", "cat", "./hosts.txt"], workload="program")
+    assert made.resolved.run == (f"each:ranks=2,placement=file:{tmp_path}/hosts.txt", "cat", f"{tmp_path}/hosts.txt")
+    made = plan(background="cdf:sizes.txt,load=0.1", deadline="1s")
+    assert made.resolved.background == f"cdf:{tmp_path}/sizes.txt,load=0.1"
+
+
 @pytest.mark.parametrize("topology", ["fat-tree:k=4", "leaf-spine:leaves=2,spines=2,hosts=2", "star:hosts=4"])
 def test_auto_finds_a_rate_that_fits(topology: str) -> None:
     made = plan(topology=topology, workload="pattern:stride=1", rate="auto")
@@ -57,6 +68,26 @@ def test_the_deadline_follows_the_ideal_and_can_be_given() -> None:
     long = plan(workload="pattern:stride=1,bytes=100MB")
     assert long.deadline_s == pytest.approx(10 * long.ideal.ideal_s)
     assert plan(deadline="90ms").deadline_s == pytest.approx(0.09)
+
+
+def test_no_run_is_given_more_than_a_week() -> None:
+    assert plan(deadline="7000min").deadline_s == 420_000.0
+    for asked in ({"workload": "pattern:stride=1"}, {"run": ["each", "true"], "workload": "program"}):
+        assert "8e5s" in refusal(deadline="8e5s", **asked)
+    slow = {"rate": "10kbit", "workload": "allreduce:bytes=100MB"}
+    assert "raise --rate, or send less" in refusal(**slow)
+    assert plan(**slow, deadline="604800s").deadline_s == MOST_DEADLINE_S, "who names it takes the risk"
+
+
+@given(st.integers(1514, 300_000), st.integers(3028, 300_000))
+def test_a_threshold_is_taken_only_where_a_full_frame_can_find_more_than_it(mark: int, limit: int) -> None:
+    asked = make({"ecn": f"{mark}B", "buffer": f"{limit}B"})
+    wire = Wire.shaped(5e6, 1500)
+    deepest = limit - wire.frame_bytes  # what a full frame may find and still have room
+    try:
+        assert ecn_bytes(asked, wire, "bpf", limit) == mark < deepest
+    except BadInput:
+        assert mark >= deepest
 
 
 def test_every_port_can_be_captured_and_no_other() -> None:

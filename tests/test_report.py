@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from emulator import report
+from emulator.matrix import label_of
 from emulator.report.tables import percent
 from emulator.fidelity import judge
 from emulator.observe import observe
@@ -22,8 +23,8 @@ def text_of(renderable: object) -> str:
     return out.getvalue()
 
 
-def run(label: str = "", late: float = 1.0, broken: bool = False, **values: object) -> tuple:
-    made = replace(plan(**values), label=label)
+def run(late: float = 1.0, broken: bool = False, varied: dict[str, str] | None = None, **values: object) -> tuple:
+    made = replace(plan(**values), varied=varied or {})
     brought = Outcome(error=(1, "it broke.")) if broken else outcome(made, late)
     listed = flows(made, brought)
     verdict = NOTHING_TO_JUDGE if broken else judge(observe(made, brought))
@@ -59,9 +60,10 @@ def test_runs_are_compared_a_line_each_and_over_their_seeds() -> None:
     rows = []
     for routing, late in (("ecmp", 1.0), ("single", 2.0)):
         for seed in (1, 2, 3):
-            label = f"routing={routing} seed={seed}"
-            rows.append((label, run(label, late, routing=routing, seed=seed)[0]))
-    rows.append(("routing=single seed=4", run("routing=single seed=4", broken=True, routing="single")[0]))
+            varied = {"routing": routing, "seed": str(seed)}
+            rows.append((label_of(varied, False), run(late, varied=varied, routing=routing, seed=seed)[0]))
+    rows.append(("routing=single seed=4", run(broken=True, varied={"routing": "single", "seed": "4"},
+                                              routing="single")[0]))
     lines = text_of(report.comparison(rows)).splitlines()
     assert sum("routing=" in line for line in lines) == 7
     table = report.spread(rows)
@@ -72,7 +74,25 @@ def test_runs_are_compared_a_line_each_and_over_their_seeds() -> None:
 
 
 def test_one_run_has_no_spread() -> None:
-    assert report.spread([("", run()[0]), ("mtu=9000", run()[0])]) is None
+    rows = [("mtu=1500", run(varied={"mtu": "1500"})[0]), ("mtu=9000", run(varied={"mtu": "9000"})[0])]
+    assert report.spread(rows) is None
+
+
+def test_seeds_are_gathered_by_what_varies_not_by_words_of_the_label() -> None:
+    rows = []
+    for name, late in (("/tmp/my a.goal", 1.0), ("/tmp/my b.goal", 2.0)):
+        for seed in ("1", "2"):
+            varied = {"workload": name, "seed": seed}
+            rows.append((label_of(varied, False), run(late, varied=varied)[0]))
+    said = text_of(report.spread(rows))
+    assert said.count("(2 seeds)") == 2 * 3 and "4 seeds" not in said
+
+
+def test_jobs_are_compared_only_where_there_are_several_or_one_ran_alone() -> None:
+    rows = [(f"mtu={mtu}", run(varied={"mtu": str(mtu)})[0]) for mtu in (1500, 4000)]
+    assert report.compared(rows) is None
+    assert report.compared([*rows, ("only=a", {**rows[0][1], "experiment": {
+        **rows[0][1]["experiment"], "only": "a"}})]) is not None
 
 
 @pytest.mark.parametrize("value, shown", [(None, "-"), (0.5, "50.0 %"), (1, "100.0 %")])

@@ -1,6 +1,7 @@
 """summary.json and flows.csv: every field of schema 1, the field's definitions, no number that is none."""
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator import report
 from emulator.report import one
 from emulator.bundle import csv_text, json_text
 from emulator.fabric.pcap import Captured
@@ -18,13 +20,15 @@ from emulator.observe import observe
 from emulator.outcome import Outcome
 from emulator.plan import Plan
 from emulator.results import FLOW_COLUMNS, SCHEMA, Flow, flows, message_rows, summarise
+from emulator.results.flows import statistics
+from emulator.telemetry.packets import PacketRecord
 from emulator.writing import NOTHING_TO_JUDGE
 from tests.outcomes import START_S, outcome, plan
 
 FIELDS = {
     "experiment": "rate_bps mtu seed topology routing switch workload datapath buffer_bytes cc dilation "
-                  "byte_scale deadline_s",
-    "environment": "kernel switch datapath clock cpus",
+                  "byte_scale deadline_s target_rate_bps classes events jobs run pcap",
+    "environment": "kernel switch datapath clock cpus versions",
     "setup": "up_s ready_s down_s hosts switches links",
     "workload": "name ranks completion_s ideal_s efficiency algbw_bps busbw_bps iterations bytes_sent",
     "flows": "count fct_mean_s fct_p50_s fct_p99_s fct_max_s slowdown_p50 slowdown_p99",
@@ -46,6 +50,12 @@ def ring() -> Plan:
     return plan(workload="allreduce:algorithm=ring,bytes=1MB")
 
 
+def test_the_verdict_is_told_of_depths_that_nobody_read(ring: Plan) -> None:
+    nothing = np.zeros(0)
+    for packets, lost in ((None, None), (PacketRecord((), (), nothing, nothing, nothing, 7), 7)):
+        assert observe(ring, replace(outcome(ring), packets=packets)).lost_samples == lost
+
+
 def test_every_field_of_the_schema_is_there(ring: Plan) -> None:
     made = summary(ring, outcome(ring))
     assert made["schema"] == SCHEMA == 1 and made["version"]
@@ -57,6 +67,28 @@ def test_every_field_of_the_schema_is_there(ring: Plan) -> None:
     assert {row["port"] for row in made["queues"]["by_port"]} == {port.name for port in outcome(ring).ports}
     assert set(made["links"]["by_tier"]) == {"host-leaf", "leaf-spine"}
     assert json.loads(json_text(made)) == made
+
+
+def test_the_experiment_is_said_as_it_was_resolved() -> None:
+    made = plan(jobs=["allreduce:bytes=100kB,ranks=2; name=a; class=storage", "alltoall:bytes=50kB; name=b"],
+                workload="jobs", pcap=("l1-eth1",), events=["1s link l1-s1 down"], dilation=1000)
+    said = summary(made, outcome(made))["experiment"]
+    assert said["target_rate_bps"] == 5e9 and said["classes"] == "off" and said["run"] == []
+    assert [(job["name"], job["class"]) for job in said["jobs"]] == [("a", "storage"), ("b", "")]
+    assert said["pcap"] == ["l1-eth1"] and said["events"] == ["1s link l1-s1 down"]
+    assert summary(plan(), outcome(plan()))["experiment"]["target_rate_bps"] is None
+
+
+def test_flows_without_an_ideal_time_still_have_completion_times(ring: Plan) -> None:
+    listed = [replace(flow, ideal_s=None, slowdown=None) for flow in flows(ring, outcome(ring))]
+    said, with_ideal = statistics(listed), statistics(flows(ring, outcome(ring)))
+    for key, value in with_ideal.items():
+        assert said[key] == (None if key.startswith("slowdown") else value), key
+    assert with_ideal["fct_p50_s"] > 0 and set(statistics([]).values()) == {0, None}
+    whole = summary(ring, outcome(ring))
+    with io.StringIO() as out:
+        report.show(one.result({**whole, "flows": said}, listed, "x"), out)
+        assert "flow completion, median of" in out.getvalue() and "slowdown" not in out.getvalue().split("Links")[0]
 
 
 def test_bandwidths_are_those_of_nccl_tests(ring: Plan) -> None:
@@ -96,6 +128,16 @@ def test_goodput_of_long_flows_is_their_rate() -> None:
     work = summary(made, outcome(made))["workload"]
     assert work["host_links_bps"] == 4 * 5e6
     assert work["host_links_share"] == pytest.approx(0.956, abs=0.003)
+
+
+def test_an_iteration_that_took_no_time_has_no_rates() -> None:
+    made = plan(run=["each", "true"], workload="program")
+    brought = outcome(plan(workload="pattern:stride=2,bytes=10kB,iterations=2"))
+    engine = brought.engine
+    first = replace(engine.iterations[0], end_s=engine.iterations[0].start_s)
+    said = summary(made, replace(brought, engine=replace(engine, iterations=[first, *engine.iterations[1:]])))
+    assert said["workload"]["goodput_bps"] is None and said["workload"]["completion_s"] > 0
+    assert json.loads(json_text(said))["workload"]["iterations"][0]["time_s"] == 0
 
 
 def test_the_csv_of_flows_has_the_columns_of_the_contract(ring: Plan) -> None:
@@ -146,7 +188,15 @@ def test_the_target_is_projected_from_the_emulation() -> None:
     assert target["completion_s"] == pytest.approx(work["completion_s"] / 1000)
     assert target["busbw_bps"] == pytest.approx(work["busbw_bps"] * 1000)
     assert target["not_scaled"]
+    assert target["byte_scale"] == 1 and not any("bytes" in said for said in target["not_scaled"])
     assert summary(plan(), outcome(plan()))["projected"] is None
+
+
+def test_a_projection_of_fewer_bytes_says_so() -> None:
+    small = plan(workload="allreduce:bytes=1GB", dilation=10000, byte_scale=1000)
+    target = summary(small, outcome(small))["projected"]
+    assert target["byte_scale"] == 1000 and target["time_scale"] == 10000
+    assert "message sizes: completion is that of 1/1000 of the bytes" in target["not_scaled"]
 
 
 def test_a_flow_is_plain() -> None:

@@ -48,6 +48,17 @@ def test_a_job_keeps_to_its_hosts_classes_and_start():
     assert {op.traffic_class for op in messages} == {"storage"}
 
 
+def test_addresses_of_a_pattern_file_are_those_of_the_jobs_own_hosts(tmp_path):
+    ips = [host.ip for host in plan(topology=TOPOLOGY).graph.hosts]
+    file = tmp_path / "pattern"
+    file.write_text(f"{ips[6]} {ips[5]} 5001 TCP 1 0 60 100000\n")
+    jobs = "allreduce:ranks=4,bytes=100kB; hosts=h1-h4", f"hedera:{file}; hosts=h6-h8"
+    assert several(*jobs).workload.jobs[1].workload.placement == (5, 6)
+    file.write_text(f"{ips[6]} {ips[0]} 5001 TCP 1 0 60 100000\n")
+    said = refusal(topology=TOPOLOGY, workload="jobs", jobs=jobs)
+    assert f"for this workload has the address {ips[0]}; its hosts are {ips[5]} to {ips[7]}" in said
+
+
 def test_jobs_that_follow_one_another_may_share_hosts():
     made = several("allreduce:bytes=100kB; name=a", "alltoall:bytes=50kB; name=b; after=previous; start=1s",
                    "broadcast:bytes=50kB; name=c; after=b")
@@ -113,7 +124,7 @@ def test_files_of_jobs_lie_beside_the_experiment(tmp_path):
 
 def test_only_varies_in_a_matrix_and_jobs_do_not():
     runs = expand({"jobs": ["allreduce; name=a"], "matrix": {"only": ["all", "a"]}})
-    assert [label for label, _ in runs] == ["only=all", "only=a"]
+    assert [run.label for run in runs] == ["only=all", "only=a"]
     with pytest.raises(BadInput, match='matrix cannot vary "jobs"'):
         expand({"matrix": {"jobs": [["allreduce"]]}})
 
@@ -218,10 +229,11 @@ def test_bytes_over_links_follow_the_paths_of_the_connections(workload):
 
 def test_slowdown_against_the_run_that_had_the_job_alone():
     def run(only: str, **times: float):
-        return {"experiment": {"only": only}, "jobs": [
+        return {"experiment": {"only": only, "varied": {"only": only}, "reference": False}, "jobs": [
             {"name": name, "completion_s": times[name], "ideal_s": 1.0, "efficiency": 1.0,
              "expected_efficiency": None, "runs": only in ("all", name)} for name in times]}
 
     rows = [("only=all", run("all", a=4.0, b=3.0)), ("only=a", run("a", a=2.0, b=0.0))]
-    assert alone_s(rows, "only=all", "a") == 2.0 and alone_s(rows, "only=all", "b") is None
+    together = rows[0][1]
+    assert alone_s(rows, together, "a") == 2.0 and alone_s(rows, together, "b") is None
     assert report.compared(rows).row_count == 3

@@ -18,7 +18,7 @@ ARGUMENTS = ("--topology", "star:hosts=4", "--workload", "pattern:stride=1,bytes
 
 @pytest.fixture(autouse=True)
 def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_require", lambda plans: None)
+    monkeypatch.setattr("emulator.requirements.require", lambda plans: None)
     monkeypatch.setattr(run, "_run", lambda plan, folder, mode: outcome(plan))
 
 

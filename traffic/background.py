@@ -1,9 +1,9 @@
 """--background: flows between random hosts at random times, at a share of what the host links carry."""
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 from emulator.errors import BadInput
 from emulator.specs import Spec, take
@@ -72,13 +72,15 @@ def arrivals(cdf: SizeCdf, load: float, hosts: int, setting: Setting, seed: int)
         yield BackgroundFlow(now_s, source, destination, size_bytes)
 
 
-def with_absolute_cdf(text: str) -> str:
-    """A background's SPEC with the path of its file made absolute, so that it runs from anywhere."""
+def with_cdf_file(text: str, where: Callable[[str], str]) -> str:
+    """A background's SPEC with where(NAME) for a NAME that is not a published distribution's, where that file
+    is there; else as it is.
+    """
     kind, colon, rest = text.partition(":")
     name, comma, parameters = rest.partition(",")
-    if not colon or name in PUBLISHED or not Path(name).exists():
+    if not name or name in PUBLISHED or not os.path.exists(where(name)):
         return text
-    return f"{kind}:{Path(name).absolute()}{comma}{parameters}"
+    return f"{kind}:{where(name)}{comma}{parameters}"
 
 
 def _until(horizon_s: float, flows: Iterator[BackgroundFlow], text: str) -> Sequence[BackgroundFlow]:

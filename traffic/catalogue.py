@@ -73,7 +73,8 @@ WORKLOADS: tuple[WorkloadHelp, ...] = (
                   *_SPREAD, *_REPEAT),
                  "training:stages=4,replicas=4,microbatches=8,gradient=1MB"),
     WorkloadHelp("llm", llm.MEANING, (*llm.PARAMETERS, _PLACEMENT, *_REPEAT), llm.EXAMPLE),
-    WorkloadHelp("job", "the same as a YAML file: 'workload: llm', 'params: 70e9', …; or 'job FILE.yaml'", (),
+    WorkloadHelp("job", "one of these or a pattern as a YAML file: 'workload: llm', 'params: 70e9', …; or "
+                 "'job FILE.yaml'", (),
                  "job:FILE.yaml"),
     WorkloadHelp("pattern", "one flow per pair of hosts, all at once; one of stride, pair, incast, "
                  "random-bijection, staggered",

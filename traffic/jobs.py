@@ -42,9 +42,9 @@ def resolve_jobs(entries: Sequence[JobEntry], setting: Setting, resolve: Resolve
                            "give them other hosts, or share: yes to the later one.")
         pool = wanted[number] or [host for host in range(setting.hosts)
                                   if host not in taken and host not in promised]
-        start_s = duration(f"job {name}: start", setting)(entry.start) or 0.0
+        workload = _on(pool, entry, name, setting, resolve)
         first = sum(job.ranks for job in jobs)
-        jobs.append(Job(name, _on(pool, entry, name, setting, resolve), first, start_s, after[number]))
+        jobs.append(Job(name, workload, first, _start_s(entry, name, workload, setting), after[number]))
     return together(jobs)
 
 
@@ -124,6 +124,12 @@ def _on(pool: Sequence[int], entry: JobEntry, name: str, setting: Setting, resol
     if workload.jobs:
         raise BadInput(f'job {name}: "{entry.workload}" is several jobs by itself; list them one by one.')
     return replace(workload, placement=tuple(pool[host] for host in workload.placement))
+
+
+def _start_s(entry: JobEntry, name: str, workload: Workload, setting: Setting) -> float:
+    """When it begins, in emulated seconds: a model's start is stretched as all of its times are."""
+    stretched = replace(setting, dilation=workload.target.time_scale) if workload.target else setting
+    return duration(f"job {name}: start", stretched)(entry.start) or 0.0
 
 
 def _in_class(workload: Workload, name: str) -> Workload:

@@ -7,9 +7,9 @@ look at the topology gives.
 from __future__ import annotations
 
 import itertools
+import os
 import random
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from emulator.errors import BadInput, nearest
 from topologies.graph import Host
@@ -53,11 +53,13 @@ def racks_of(hosts: Sequence[Host]) -> list[list[int]]:
     return list(racks.values())
 
 
-def with_absolute_file(spec: str) -> str:
-    """A workload's SPEC with the path of placement=file:PATH made absolute, so that it runs from anywhere."""
+def with_placement_file(spec: str, where: Callable[[str], str]) -> str:
+    """A SPEC with where(PATH) for the PATH of placement=file:PATH, where that is there; else as it is."""
     head, found, tail = spec.partition(f"placement={FILE}")
     path, comma, rest = tail.partition(",")
-    return f"{head}{found}{Path(path).absolute()}{comma}{rest}" if found and path else spec
+    if not path or not os.path.exists(where(path)):
+        return spec
+    return f"{head}{found}{where(path)}{comma}{rest}"
 
 
 def _group(kind: str, text: str) -> int:

@@ -21,6 +21,9 @@ from traffic.setting import Setting, count, duration, size, values
 from traffic.sizing import GOAL_S, Figures, job, pattern_bytes, slices_for
 from traffic.sweep import is_sweep, sweep
 
+IN_JOB_FILES = (*ALGORITHMS, "barrier", "pipeline", "training", "llm", "pattern")
+"""What a job file can describe."""
+
 
 def resolve_workload(text: str, setting: Setting) -> Workload:
     """The workload that `text` names, on this fabric; every slip is a BadInput of one sentence.
@@ -47,9 +50,9 @@ def _resolve(text: str, setting: Setting) -> Workload:
         # the one key that needs no value
         rest = ",".join("random-bijection=yes" if item.strip() == "random-bijection" else item
                         for item in rest.split(","))
-        return _pattern(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
+        return _spec(parse_spec(f"{name}:{rest}" if rest else name, "workload"), setting)
     if name in ("job", text) and text.startswith(("job:", "job ")):
-        return _spec(read_job(text[len("job "):].strip()), setting)
+        return _of_job_file(text[len("job "):].strip(), setting)
     return _spec(parse_spec(text, "workload"), setting)
 
 
@@ -62,7 +65,23 @@ def _spec(spec: Spec, setting: Setting) -> Workload:
         return _job(spec, setting)
     if spec.name == "llm":
         return llm(spec, setting)
-    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, (each.name for each in WORKLOADS))}.')
+    if spec.name == "pattern":
+        return _pattern(spec, setting)
+    example = {each.name: each.example for each in WORKLOADS}
+    if spec.name in example:
+        raise BadInput(f"workload {spec.name} needs a file: {example[spec.name]}.")
+    raise BadInput(f'Unknown workload "{spec.name}"{nearest(spec.name, example)}.')
+
+
+def _of_job_file(path: str, setting: Setting) -> Workload:
+    """What a job file describes; a file of another tool is no description and is named by itself."""
+    spec = read_job(path)
+    if spec.name not in IN_JOB_FILES:
+        direct = next((f"; name its file directly (--workload {each.example})" for each in WORKLOADS
+                       if each.name == spec.name), "")
+        raise BadInput(f'{path}: a job file describes no workload "{spec.name}"'
+                       f"{direct or nearest(spec.name, IN_JOB_FILES)}.")
+    return _spec(spec, setting)
 
 
 def _noted(spec: Spec, setting: Setting) -> Workload:

@@ -4,11 +4,12 @@
 """
 from __future__ import annotations
 
-from emulator.asic.chip import Chip, PortSite, Sizes, SwitchSite, install
+from emulator.asic.chip import Chip, PortSite, SwitchSite, install
 from emulator.asic.gate import KICK
 from emulator.asic.hashing import mix
 from emulator.asic.queueing import Queueing
 from emulator.asic.shaper import port_faults, port_messages, read_qdiscs
+from emulator.asic.sizes import Sizes
 from emulator.errors import EmulatorError
 from emulator.fabric import rtnl
 from emulator.fabric.build import Fabric

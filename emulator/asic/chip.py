@@ -21,12 +21,15 @@ from emulator.asic.maps import Map
 from emulator.asic.objects import (EGRESS, INGRESS, Object, open_object, open_program, program_id, tc_attach,
                                    tc_hook, test_run)
 from emulator.asic.queueing import Queueing, limits
+from emulator.asic.sizes import Sizes
 from emulator.errors import EmulatorError, MachineLacks
 from emulator.fabric.spec import ETHERNET_BYTES
 
 SAMPLE_GAP_NS = 250_000  # depth over time at no more than 4 kHz a queue
 _SAMPLES = 1 << 18  # of all queues together, between two reads; 4 MB
 _PROBE_FRAME = bytes(64)
+_RUN_BYTES = 2048  # of a frame that goes with a test run, which has room for a page less its own needs
+_NOT_SENT = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,6 @@ class SwitchSite:
     dpid: int
     seed: int
     ports: tuple[PortSite, ...]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Room in the tables, per switch: rules, groups, buckets of all groups; twice what is in force."""
-
-    rules: int = 1024
-    groups: int = 64
-    buckets: int = 512
 
 
 class Chip:
@@ -141,15 +135,29 @@ class Chip:
         return Gate()
 
     def emit(self, ifindex: int, frame: bytes, traffic_class: int | None = None) -> None:
-        """Send `frame` (14 to some 3500 bytes) out of a port through its queue, as if it was forwarded.
+        """Send `frame` out of a port through its queue, as if it was forwarded.
 
-        The class is the one given, else by DSCP. Raises ValueError for a frame that the kernel refuses.
+        The class is the one given, else by DSCP. Raises ValueError for a frame that is no Ethernet frame or
+        larger than the port's. Only one process may send frames of more than 2 kB.
         """
+        largest = int(self.ports[ifindex]["largest_frame"])
+        if not ETHERNET_BYTES <= len(frame) <= largest:
+            raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: {self.site[ifindex].name} takes "
+                             f"{ETHERNET_BYTES} to {largest} bytes.")
         priority = 0 if traffic_class is None else layout.QUEUE_CHOSEN | traffic_class
+        first, rest = frame[:_RUN_BYTES], frame[_RUN_BYTES:]
+        if rest:
+            self._rest["bytes"][0, :len(rest)] = np.frombuffer(rest, np.uint8)
         try:
-            test_run(self.programs["emit"], frame, ifindex, priority)
+            status, _ = test_run(self.programs["emit"], first, ifindex, priority, mark=len(rest))
         except MachineLacks as error:
             raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: {error}") from error
+        if status == _NOT_SENT:
+            raise ValueError(f"a frame of {len(frame)} bytes cannot be sent: the kernel lacks the memory.")
+
+    @cached_property
+    def _rest(self) -> np.ndarray:
+        return self.maps["rest"].array(layout.REST)
 
     def close(self) -> None:
         """Let go of maps and programs; programs on ports stay until their namespace goes."""
@@ -189,7 +197,7 @@ def install(switches: Sequence[SwitchSite], queueing: Queueing, mtu: int, teleme
         "queues": count * classes, "samples": _SAMPLES,
         "crossings": count * layout.MAX_CLASSES * layout.INGRESS_PORTS if queueing.pausable else 1})
     objects.append(queue)
-    maps |= {name: queue.map(name) for name in ("queues", "samples", "sample_head", "crossings")}
+    maps |= {name: queue.map(name) for name in ("queues", "samples", "sample_head", "crossings", "rest")}
     if telemetry:
         watch = open_object(object_path("telemetry"), settings=constant, reuse=maps,
                             max_entries={"departures": count})

@@ -88,9 +88,10 @@ class BpfDatapath:
                 numbers[group.id]: record(group, own.site.seed,
                                           [buckets.place((group.id, i, bucket.port))
                                            for i, bucket in enumerate(group.buckets)], own.ifindexes,
-                                         own.rates_bps)
+                                         own.rates_bps, self.chip.classes)
                 for group in tables.groups}
-            space = lay_out(tables.rules, 2 * own.index + generation, counters, own.ifindexes, numbers)
+            space = lay_out(tables.rules, 2 * own.index + generation, counters, own.ifindexes, numbers,
+                            self.chip.classes)
         self._rule_counts[:, rules.added] = 0
         self._bucket_counts[:, buckets.added] = 0
         for number, made in records.items():
@@ -156,7 +157,7 @@ class BpfDatapath:
         return states
 
     def packet_out(self, dpid: int, port: int, frame: bytes) -> None:
-        """Send `frame` (14 to some 3500 bytes) out of `port` through its queue, as if it was forwarded."""
+        """Send `frame` out of `port` through its queue, as if it was forwarded; else ValueError."""
         ifindex = self._tables[dpid].ifindexes.get(port)
         if ifindex is None:
             raise ValueError(f"switch {dpid:#x} has no port {port}.")

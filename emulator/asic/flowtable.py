@@ -84,12 +84,20 @@ class GroupEntry:
 
 @dataclass(frozen=True)
 class Tables:
-    """Flows by (priority, match), groups by id, the ports there are, and the next free rule id."""
+    """Flows by (priority, match), groups by id, the ports there are and the queues of each, and the next free
+    rule id."""
 
     ports: frozenset[int]
     flows: Mapping[Key, FlowEntry] = field(default_factory=dict)
     groups: Mapping[int, GroupEntry] = field(default_factory=dict)
     next_id: int = 1
+    queues: frozenset[int] = frozenset({0})
+
+    def check_queue(self, queue: int | None) -> None:
+        """Refused for a queue that no port has."""
+        if queue is not None and queue not in self.queues:
+            raise Refused(BadAction.BAD_QUEUE, f"no queue {queue}; ports have {len(self.queues)}, of which "
+                                               "--classes makes eight")
 
     def pipeline(self) -> PipelineTables:
         """What the datapath is to carry out; rules by falling priority."""
@@ -139,6 +147,7 @@ def _check_references(tables: Tables, mod: FlowMod) -> None:
         raise Refused(BadAction.BAD_OUT_PORT, f"no port {actions.output}")
     if actions.group is not None and actions.group not in tables.groups:
         raise Refused(BadAction.BAD_OUT_GROUP, f"no group {actions.group}")
+    tables.check_queue(actions.queue)
     if mod.match.in_port is not None and mod.match.in_port not in tables.ports:
         raise Refused(BadMatch.BAD_VALUE, f"in_port {mod.match.in_port} does not exist")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from emulator.asic.hashing import group_seed, weighted_slots
 from emulator.asic.layout import (BUCKET, FAILOVER, FLOWLET, GROUP, HASH, LEAST_QUEUE, LEAST_QUEUE_FLOWLET,
-                                  MAX_BUCKETS, SPRAY_RANDOM, SPRAY_ROUND_ROBIN)
+                                  MAX_BUCKETS, MAX_CLASSES, SPRAY_RANDOM, SPRAY_ROUND_ROBIN)
 from emulator.asic.pipeline import MODES, PipelineGroup
 from emulator.asic.tuplespace import known_port, known_queue
 from emulator.errors import nearest
@@ -48,8 +48,10 @@ def unit_s_per_bit(members: Sequence[tuple[float, int]]) -> float:
 
 
 def record(group: PipelineGroup, switch_seed: int, counters: Sequence[int],
-           ifindexes: Mapping[int, int], rates_bps: Mapping[int, float]) -> np.ndarray:
-    """The GROUP record; counters: the place of each bucket's counts; ifindexes, rates_bps: by port number.
+           ifindexes: Mapping[int, int], rates_bps: Mapping[int, float],
+           classes: int = MAX_CLASSES) -> np.ndarray:
+    """The GROUP record; counters: the place of each bucket's counts; ifindexes, rates_bps: by port number;
+    classes: how many queues a port has.
 
     Raises ValueError for what the switch cannot do.
     """
@@ -73,8 +75,9 @@ def record(group: PipelineGroup, switch_seed: int, counters: Sequence[int],
     for i, (bucket, counter) in enumerate(zip(group.buckets, counters, strict=True)):
         port = known_port(ifindexes, bucket.port)
         watch = port if bucket.watch_port is None else known_port(ifindexes, bucket.watch_port)
-        made["bucket"][i] = np.array((port, watch, bucket.weight, counter, bucket.eth_dst is not None,
-                                      known_queue(bucket.queue), tuple(bucket.eth_dst or bytes(6)), 0), BUCKET)
+        queue = known_queue(bucket.queue, classes)
+        made["bucket"][i] = np.array((port, watch, bucket.weight, counter, bucket.eth_dst is not None, queue,
+                                      tuple(bucket.eth_dst or bytes(6)), 0), BUCKET)
     if made["mode"] in (LEAST_QUEUE, LEAST_QUEUE_FLOWLET):
         made["unit_ns_per_byte_q16"] = round(8e9 * 2**16 * unit_s_per_bit(
             [(rates_bps[bucket.port], bucket.weight) for bucket in group.buckets if bucket.weight]))

@@ -79,6 +79,7 @@ def _check(tables: Tables, group: GroupEntry) -> None:
         member = bucket.member
         if member.port not in tables.ports:
             raise Refused(BadAction.BAD_OUT_PORT, f"no port {member.port}")
+        tables.check_queue(member.queue)
         if member.watch_port is not None and member.watch_port not in tables.ports:
             raise Refused(GroupModFailed.BAD_WATCH, f"no port {member.watch_port} to watch")
         if group.type == GroupType.FF and member.watch_port is None:

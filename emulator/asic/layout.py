@@ -14,6 +14,7 @@ GROUP_SLOTS = 256
 FLOWLET_SLOTS = 4096
 SOJOURN_BINS = 416
 GAP_BINS = 128
+MAX_FRAME = 16384
 NO_QUEUE = 0xFF
 INGRESS_PORTS = 64
 QUEUE_CHOSEN = 0x40000000
@@ -58,3 +59,4 @@ GROUP = np.dtype([("seed", "<u8"), ("gap_ns", "<u8"), ("buckets", "<u4"), ("slot
                   ("bucket", BUCKET, MAX_BUCKETS),
                   ("slot", "u1", GROUP_SLOTS)])
 COUNT = np.dtype([("packets", "<u8"), ("bytes", "<u8")])
+REST = np.dtype([("bytes", "u1", MAX_FRAME)])

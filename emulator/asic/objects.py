@@ -187,11 +187,11 @@ def open_program(number: int) -> int:
     return fd
 
 
-_PRIORITY_OFFSET, _IFINDEX_OFFSET = 32, 40  # in struct __sk_buff, linux/bpf.h
+_MARK_OFFSET, _PRIORITY_OFFSET, _IFINDEX_OFFSET = 8, 32, 40  # in struct __sk_buff, linux/bpf.h
 
 
-def test_run(program_fd: int, frame: bytes, ifindex: int, priority: int = 0,
-             repeat: int = 1) -> tuple[int, float]:
+def test_run(program_fd: int, frame: bytes, ifindex: int, priority: int = 0, repeat: int = 1,
+             mark: int = 0) -> tuple[int, float]:
     """Run a tc program on `frame` as if interface `ifindex` of this namespace had it.
 
     Returns what the program returns (32 bits, unsigned) and the mean time of one run in seconds. The
@@ -199,6 +199,7 @@ def test_run(program_fd: int, frame: bytes, ifindex: int, priority: int = 0,
     some 3.5 kB at the most, and they belong to a socket).
     """
     context = bytearray(_IFINDEX_OFFSET + 4)
+    context[_MARK_OFFSET:_MARK_OFFSET + 4] = mark.to_bytes(4, "little")
     context[_PRIORITY_OFFSET:_PRIORITY_OFFSET + 4] = priority.to_bytes(4, "little")
     context[_IFINDEX_OFFSET:] = ifindex.to_bytes(4, "little")
     memory = (ctypes.c_char * len(context)).from_buffer(context)

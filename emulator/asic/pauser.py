@@ -108,6 +108,7 @@ class Watcher:
         self._paused.discard(place)
         entry = self._statistics[place, self._number]
         lasted = now_ns() - int(entry["since_ns"])
+        entry["since_ns"] = 0  # first: who reads meanwhile must not count this pause twice
         entry["paused_ns"] += lasted
         entry["longest_ns"] = max(int(entry["longest_ns"]), lasted)
         entry["kicks"] += int(kicked)

@@ -18,8 +18,10 @@ from emulator.fabric.build import Fabric
 from emulator.fabric.spec import ETHERNET_BYTES, Port
 from emulator.readable import can_be_read
 from emulator.telemetry.pauses import PauseRecord, PortPauses
+from emulator.telemetry.ticks import now_ns
 
 LATE_BINS, LATE_BIN_S = 256, 0.000125
+# since_ns: when the pause began that stands, 0 where none does; the other times are of those that ended
 PAUSES = np.dtype([(name, "<u8") for name in ("pauses", "paused_ns", "longest_ns", "since_ns", "kicks")])
 LOOP = np.dtype([("late", "<u8", LATE_BINS), ("late_max_ns", "<u8")])
 _START_S, _STOP_S = 20.0, 3.0
@@ -34,8 +36,17 @@ class Pauser:
         self._pauses = np.memmap(file, PAUSES, "r", LOOP.itemsize, (len(ports) * MAX_CLASSES,))
 
     def read(self) -> tuple[np.ndarray, np.ndarray]:
-        """(pauses by port and class, lateness histogram) now; two of them make a record."""
-        return self._pauses.reshape(-1, MAX_CLASSES).copy(), self._loop[0].copy()
+        """(pauses by port and class, lateness histogram) now; two of them make a record.
+
+        A pause that has not ended counts up to this moment: in a deadlock (a circle of ports that wait for
+        each other) none ever ends.
+        """
+        pauses = self._pauses.reshape(-1, MAX_CLASSES).copy()
+        standing = pauses["since_ns"] > 0
+        lasted_ns = np.where(standing, now_ns() - pauses["since_ns"].astype(np.int64), 0).astype(np.uint64)
+        pauses["paused_ns"] += lasted_ns
+        pauses["longest_ns"] = np.maximum(pauses["longest_ns"], lasted_ns)
+        return pauses, self._loop[0].copy()
 
     def record(self, before: tuple[np.ndarray, np.ndarray]) -> PauseRecord:
         """What happened since `before` was read; the longest pause and the worst lateness are of all time."""
@@ -44,7 +55,8 @@ class Pauser:
                            float(now["paused_ns"] - then["paused_ns"]) * 1e-9,
                            float(now["longest_ns"]) * 1e-9, int(now["kicks"] - then["kicks"]))
                 for port, columns, befores in zip(self._ports, pauses, early)
-                for number, (now, then) in enumerate(zip(columns, befores)) if now["pauses"] > then["pauses"]]
+                for number, (now, then) in enumerate(zip(columns, befores))
+                if now["pauses"] > then["pauses"] or now["paused_ns"] > then["paused_ns"]]
         late = np.cumsum(loop["late"].astype(np.int64) - early_loop["late"].astype(np.int64))
         p99 = LATE_BIN_S * (int(np.searchsorted(late, 0.99 * late[-1])) + 1) if late[-1] else 0.0
         return PauseRecord(tuple(rows), POLL_S, p99, float(loop["late_max_ns"]) * 1e-9)

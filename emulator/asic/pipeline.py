@@ -134,7 +134,8 @@ class Datapath(Protocol):
 
     def queues(self, dpid: int) -> list[QueueState]: ...
 
-    def packet_out(self, dpid: int, port: int, frame: bytes) -> None: ...
+    def packet_out(self, dpid: int, port: int, frame: bytes) -> None:
+        """Send `frame` out of `port`; ValueError with a sentence for one that no port takes."""
 
     def watch(self, packet_in: Callable[[int, int, bytes], None],
               port_status: Callable[[int, PortState], None]) -> None:

@@ -42,14 +42,15 @@ class _Pending:
 
 
 class Switch:
-    """The switch `dpid` of `datapath`. Ports are those the datapath has at the start."""
+    """The switch `dpid` of `datapath`. Ports and queues are those the datapath has at the start."""
 
     def __init__(self, dpid: int, datapath: Datapath, clock: Callable[[], float] = time.monotonic) -> None:
         self.dpid = dpid
         self.datapath = datapath
         self.clock = clock
         self.started_s = clock()
-        self.tables = Tables(frozenset(port.number for port in datapath.ports(dpid)))
+        self.tables = Tables(frozenset(port.number for port in datapath.ports(dpid)),
+                             queues=frozenset(each.queue for each in datapath.queues(dpid)))
         self.listeners: list[Listener] = []
         self.generation_id: int | None = None
         self._in_force = self.tables

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from controllers.external import external_address
 from controllers.routing import plan_tables
-from controllers.tables import Group
+from controllers.tables import Group, SwitchTables
 from controllers.walk import TCP, UDP, Forwarding, Packet
 from emulator.asic.agentprocess import AgentProcess, start_agent
 from emulator.asic.assemble import assemble, faults, sites
@@ -26,6 +26,7 @@ from emulator.asic.queueing import Queueing
 from emulator.asic.pauserprocess import Pauser, start_pauser
 from emulator.asic.recorder import Recorder
 from emulator.asic.shaper import class_messages
+from emulator.asic.sizes import sizes_for
 from emulator.classes import ClassTable
 from emulator.errors import BadInput, EmulatorError
 from emulator.fabric.build import Fabric
@@ -41,18 +42,15 @@ _NO_LOSS = ("kick", "packet_ins_lost", BIT_ERROR)
 class BpfSwitches:
     """All `bpf` switches of `fabric`, forwarding under the controller at the agent's other end."""
 
-    def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess, routing: str,
-                 classes: ClassTable | None = None) -> None:
-        """classes: the table that `queueing` came from."""
+    def __init__(self, fabric: Fabric, chip: Chip, queueing: Queueing, agent: AgentProcess,
+                 tables: Mapping[int, SwitchTables] | None, classes: ClassTable | None = None) -> None:
+        """tables: what our controller installs, None under another. classes: where `queueing` came from."""
         self.classes = classes
         self.bit_error_rate = 0.0
         self._pauser: Pauser | None = None
         self.fabric, self.chip, self.queueing, self._agent = fabric, chip, queueing, agent
-        graph, seed = fabric.spec.graph, fabric.spec.seed
-        ours = external_address(routing) is None
-        tables = plan_tables(graph, routing, seed) if ours else {}
-        self._forwarding = Forwarding(graph, tables) if ours else None
-        self._by_groups = fed_by_groups_alone(tables.values())
+        self._forwarding = None if tables is None else Forwarding(fabric.spec.graph, tables)
+        self._by_groups = fed_by_groups_alone((tables or {}).values())
 
     def path(self, source: str, destination: str, protocol: str, source_port: int,
              destination_port: int) -> tuple[str, ...]:
@@ -174,7 +172,10 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     Raises BadInput for queues that cannot be, MachineLacks where the kernel refuses the programs.
     """
     frame = fabric.spec.mtu + ETHERNET_BYTES
-    chip = assemble(fabric, queueing)
+    ours = external_address(routing) is None
+    # what another controller will install is not known: it gets the room that ECMP would
+    tables = plan_tables(fabric.spec.graph, routing if ours else "ecmp", fabric.spec.seed)
+    chip = assemble(fabric, queueing, sizes=sizes_for(tables.values()))
     if not fabric.spec.plain_hosts:
         shape_hosts(fabric, queueing)
     wait_until_verified(fabric)
@@ -182,7 +183,7 @@ def start(fabric: Fabric, queueing: Queueing, routing: str, controller_port: int
     listen = {switch.dpid: openflow_target(fabric.spec, switch.name) for switch in fabric.spec.graph.switches}
     agent = start_agent("emulator.asic.switches:open_datapath", argument, ("127.0.0.1", controller_port),
                         listen, run_dir)
-    made = BpfSwitches(fabric, chip, queueing, agent, routing, classes)
+    made = BpfSwitches(fabric, chip, queueing, agent, tables if ours else None, classes)
     if queueing.pausable:
         made.watch(start_pauser(fabric, queueing, classes.pause_thresholds(
             fabric.spec.graph, fabric.spec.rate_bps, fabric.spec.buffer_bytes, frame, fabric.spec.delay_s),

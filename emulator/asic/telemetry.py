@@ -191,11 +191,17 @@ class QueueTelemetry:
         return (self._chip.queues[self._rows], self._chip.drops[self._ports], self._departures[self._ports])
 
     def _depths(self, queues: np.ndarray, end_s: float) -> DepthSamples:
-        """The drained samples, with each queue's depth at the start before them and at the end after."""
+        """The drained samples, with each queue's depth at the start before them and at the end after.
+
+        A queue that has been idle since its last change may have passed over that one (bpf/queues.h), so it
+        is taken from the queue itself.
+        """
         parts = [np.zeros(0, SAMPLE), *self._chunks]
-        for rows, at_s in ((self._queues, self._start_s), (queues, end_s)):
-            edge = np.zeros(len(rows), SAMPLE)
-            edge["time_ns"], edge["queue"], edge["depth_bytes"] = at_s * 1e9, self._rows, rows["held_bytes"]
+        for at_ns, depth_bytes in ((self._start_s * 1e9, self._queues["held_bytes"]),
+                                   (queues["changed_ns"], queues["depth_bytes"]),
+                                   (end_s * 1e9, queues["held_bytes"])):
+            edge = np.zeros(len(self._rows), SAMPLE)
+            edge["time_ns"], edge["queue"], edge["depth_bytes"] = at_ns, self._rows, depth_bytes
             parts.append(edge)
         found = np.concatenate(parts)
         found = found[(found["time_ns"] >= int(self._start_s * 1e9)) & (found["time_ns"] <= int(end_s * 1e9))]

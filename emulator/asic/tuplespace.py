@@ -66,12 +66,14 @@ def _record(values: Sequence[int], table: int = 0, mask: int = 0) -> tuple[int, 
 
 
 def lay_out(rules: Sequence[PipelineRule], table: int, counters: Mapping[int, int],
-            ifindexes: Mapping[int, int], groups: Mapping[int, int]) -> TupleSpace:
+            ifindexes: Mapping[int, int], groups: Mapping[int, int],
+            classes: int = MAX_CLASSES) -> TupleSpace:
     """The tuple space of one switch's rules as table number `table`.
 
     counters: rule id -> its place in the counts. ifindexes: port number -> ifindex. groups: group id ->
-    its place in the groups. Of rules with the same match and priority the first stands. Raises
-    ValueError for a rule that cannot be carried out, or more than MAX_MASKS different masks.
+    its place in the groups. classes: how many queues a port has. Of rules with the same match and
+    priority the first stands. Raises ValueError for a rule that cannot be carried out, or more than
+    MAX_MASKS different masks.
     """
     winners: dict[tuple[int, ...], dict[tuple[int, ...], PipelineRule]] = {}
     for rule in rules:
@@ -90,7 +92,7 @@ def lay_out(rules: Sequence[PipelineRule], table: int, counters: Mapping[int, in
         masks[number]["priority"] = max(rule.priority for rule in entries.values())
         for values, rule in entries.items():
             keys.append(_record(values, table, number))
-            records.append(_rule(rule, counters[rule.id], ifindexes, groups))
+            records.append(_rule(rule, counters[rule.id], ifindexes, groups, classes))
     return TupleSpace(masks, np.array(keys, KEY), np.array(records, RULE))
 
 
@@ -101,17 +103,18 @@ def known_port(ifindexes: Mapping[int, int], port: int) -> int:
     return ifindexes[port]
 
 
-def known_queue(queue: int | None) -> int:
+def known_queue(queue: int | None, classes: int) -> int:
     """The class number of a queue, NO_QUEUE for None; ValueError if there is no such class."""
     if queue is None:
         return NO_QUEUE
-    if not 0 <= queue < MAX_CLASSES:
-        raise ValueError(f"there is no queue {queue}; a port has queues 0 to {MAX_CLASSES - 1}.")
+    if not 0 <= queue < classes:
+        there_are = f"queues 0 to {classes - 1}" if classes > 1 else "queue 0 alone without --classes"
+        raise ValueError(f"there is no queue {queue}; a port has {there_are}.")
     return queue
 
 
 def _rule(rule: PipelineRule, counter: int, ifindexes: Mapping[int, int],
-          groups: Mapping[int, int]) -> tuple:
+          groups: Mapping[int, int], classes: int) -> tuple:
     actions: PipelineActions = rule.actions
     if actions.output is not None and actions.group is not None:
         raise ValueError("a rule of a bpf switch outputs to a port or to a group, not to both.")
@@ -121,5 +124,5 @@ def _rule(rule: PipelineRule, counter: int, ifindexes: Mapping[int, int],
              | (TO_CONTROLLER if actions.to_controller else 0))
     output = 0 if actions.output is None else known_port(ifindexes, actions.output)
     return (rule.priority, counter, output, 0 if actions.group is None else groups[actions.group], flags,
-            known_queue(actions.queue), tuple(actions.eth_dst or bytes(6)),
+            known_queue(actions.queue, classes), tuple(actions.eth_dst or bytes(6)),
             tuple(actions.eth_src or bytes(6)), (0, 0))

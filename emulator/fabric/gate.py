@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from emulator import netns
-from emulator.errors import Unfinished
+from emulator.errors import EmulatorError, Unfinished
 from emulator.fabric.build import Fabric
 from emulator.fabric.diagnose import first_doubt, port_counts
 from emulator.machine import require_open_files
@@ -81,15 +81,27 @@ class _Sockets:
             self.echoes.append(self.make(host, socket.SOCK_DGRAM, GATE_PORT))
 
     def make(self, host: str, kind: socket.SocketKind, port: int) -> socket.socket:
-        """A non-blocking socket of `host`, bound to its address and `port`."""
+        """A non-blocking socket of `host`, bound to its address and `port`.
+
+        Probes to several destinations may leave from one port at a time: they are told apart by where they
+        are connected to, as flows are. Raises EmulatorError where the kernel refuses the socket.
+        """
         site = self._fabric.site[host]
-        with netns.entered(site.netns):
-            made = socket.socket(socket.AF_INET, kind)
-        made.setblocking(False)
-        if kind == socket.SOCK_STREAM:
+        made = None
+        try:
+            with netns.entered(site.netns):
+                made = socket.socket(socket.AF_INET, kind)
+            made.setblocking(False)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        made.bind((site.ip, port))
+            if kind == socket.SOCK_STREAM:
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            made.bind((site.ip, port))
+        except OSError as error:
+            if made:
+                made.close()
+            name = "TCP" if kind == socket.SOCK_STREAM else "UDP"
+            raise EmulatorError(f"The gate cannot probe {host} from its {name} port {port or 'any'}: "
+                                f"{error.strerror}. Free that port of the host, or run again.") from error
         return made
 
     def close(self) -> None:
@@ -152,7 +164,7 @@ async def _udp(fabric: Fabric, sockets: _Sockets, probe: Probe, wait_s: float) -
                 await loop.sock_sendall(client, token)
                 if await asyncio.wait_for(loop.sock_recv(client, 2048), wait_s) == token:
                     return True
-            except (asyncio.TimeoutError, ConnectionRefusedError):
+            except (asyncio.TimeoutError, OSError):  # refused or unreachable is no answer either
                 continue
     return False
 
@@ -198,5 +210,5 @@ async def _tcp(fabric: Fabric, sockets: _Sockets, probe: Probe, wait_s: float) -
     with sockets.make(probe.source, socket.SOCK_STREAM, probe.source_port) as client:
         try:
             return await asyncio.wait_for(exchange(client), wait_s) == content
-        except (asyncio.TimeoutError, ConnectionError):
+        except (asyncio.TimeoutError, OSError):
             return False

@@ -78,6 +78,8 @@ class Observations:
     delay: what delayed links (--delay) did, None where links have no delay.
     pauses: of lossless classes; None without one. lossless_drops: packets that switches' queues of lossless
         classes refused.
+    lost_samples: of queue depths that were overwritten before they were read; None where no switch sees its
+        queues packet by packet.
     planned: what events did on purpose, which is no fault.
     dequeue_gap_deviation: (p90, p99) of |gap / frame time - 1| on backlogged ports, where departures
         are seen packet by packet; None elsewhere.
@@ -111,6 +113,7 @@ class Observations:
     pauses: PauseRecord | None = None
     kept_frames: Mapping[str, int] = field(default_factory=dict)
     lossless_drops: int = 0
+    lost_samples: int | None = None
 
     @property
     def paused(self) -> frozenset[str]:

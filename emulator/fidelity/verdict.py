@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.fidelity import accounts, lateness, lossless, pace
+from emulator.fidelity import accounts, lateness, lossless, pace, samples
 from emulator.fidelity.observations import Check, Observations, Verdict
 
 CHECKS: tuple[Callable[[Observations], Check], ...] = (
@@ -11,7 +11,7 @@ CHECKS: tuple[Callable[[Observations], Check], ...] = (
     lateness.delay,
     accounts.conservation, accounts.packet_size, accounts.queue_limit, accounts.littles_law,
     accounts.packet_in, accounts.groups, accounts.finished, accounts.delivered, accounts.checksums,
-    accounts.congestion_control, lossless.lossless)
+    accounts.congestion_control, lossless.lossless, samples.queue_samples)
 
 
 def judge(run: Observations) -> Verdict:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -55,9 +56,14 @@ class Marks:
 
 
 def boundaries(times_s: Mapping[int, Sequence[float]]) -> list[float]:
-    """When the last of the ranks that mark had made its k-th mark, for each mark that all of them made."""
-    marking = [marks for marks in times_s.values() if marks]
-    return [max(kth) for kth in zip(*marking)]
+    """When the last of the ranks that mark had made its k-th mark, for each mark that all of them made.
+
+    Marks that came together are one, since no step takes no time. Several that all came together say nothing
+    of when their program made them, and so are none.
+    """
+    made = _made(times_s)
+    at = list(dict.fromkeys(made))
+    return at if len(at) > 1 or len(made) == 1 else []
 
 
 def iterations(times_s: Mapping[int, Sequence[float]], start_s: float, end_s: float) -> list[Iteration]:
@@ -67,3 +73,19 @@ def iterations(times_s: Mapping[int, Sequence[float]], start_s: float, end_s: fl
         at = [*at, end_s]
     return [Iteration(index, True, begin_s, after_s)
             for index, (begin_s, after_s) in enumerate(zip(at, at[1:]))]
+
+
+def notes(times_s: Mapping[int, Sequence[float]]) -> list[str]:
+    """A sentence where marks came together."""
+    at = Counter(_made(times_s))
+    made, alike = sum(at.values()), sum(count for count in at.values() if count > 1)
+    if not alike:
+        return []
+    left = ("so all of the run is measured, as one iteration" if len(at) == 1 else
+            f"so {len(at) - 1} of {made - 1} steps are timed")
+    return [f"{alike} of {made} marks came together, as from a program that keeps lines in a buffer, {left}; flush "
+            "FABRIC_MARKS after each line (in Python: open it with buffering=1)."]
+
+
+def _made(times_s: Mapping[int, Sequence[float]]) -> list[float]:
+    return [max(kth) for kth in zip(*(marks for marks in times_s.values() if marks))]

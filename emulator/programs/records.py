@@ -27,7 +27,8 @@ class ProgramResult:
 
     user: whose rights it had. cpu_s: of all its processes. connections: TCP connections between hosts of
     the fabric, whether or not they carried data. local_connections: within a host. congestion_controls:
-    name -> sockets that used it, as seen by polling. missed: ends of sockets that the kernel could not tell.
+    name -> sockets that used it, as seen by polling. missed: ends of sockets that the kernel could not tell. marks: moments
+    that tell steps apart.
     """
 
     ranks: tuple[RankEnd, ...]

@@ -10,7 +10,7 @@ from emulator.errors import Interrupted
 from emulator.programs.connections import Direction, connection, directions, messages
 from emulator.programs.environment import base
 from emulator.programs.hosts import name_hosts, use_congestion_control
-from emulator.programs.marks import boundaries, iterations
+from emulator.programs.marks import boundaries, iterations, notes
 from emulator.programs.processes import Processes, user
 from emulator.programs.records import ProgramResult
 from emulator.programs.supervise import Supervisor
@@ -97,12 +97,13 @@ class ProgramSource:
         asked = self._replay.session.congestion_control.name
         others = {name: count for name, count in self._supervisor.seen.ledger.congestion_controls().items()
                   if name != asked}
+        said = (*self._supervisor.notes, *notes(self._supervisor.marks.times_s))
         if not others:
-            return tuple(self._supervisor.notes)
+            return said
         listed = ", ".join(f"{count} with {name}" for name, count in others.items())
         chosen = (f"The program chose another congestion control than {asked} for some of its sockets: "
                   f"{listed}.")
-        return (*self._supervisor.notes, chosen)
+        return (*said, chosen)
 
     def close(self) -> None:
         self._supervisor.close()

@@ -31,7 +31,7 @@ def cross(filled: Filled) -> Group:
                      *(_show(filled.cells.get((row, column))) for column in filled.columns),
                      *(f"{value:.2f}" if (value := filled.published(row).get(name)) is not None else "-"
                        for name in published))
-    return Group(made, *_doubts(filled), *_bars(filled), *_resemblance(filled),
+    return Group(made, *_doubts(filled), *_without(filled), *_bars(filled), *_resemblance(filled),
                  *(f"Note: {note}" for note in t.notes))
 
 
@@ -66,6 +66,12 @@ def _doubts(filled: Filled) -> list[str]:
     failed = sum(cell.count - cell.trusted for cell in cells)
     return [f"*: {failed} of {sum(cell.count for cell in cells)} runs have the verdict fail and are not to "
             "be trusted; run them again on a quieter machine or at a lower --rate."] if failed else []
+
+
+def _without(filled: Filled) -> list[str]:
+    """Why rows are missing whose reference is zero."""
+    return [f"{row} has no cell: the {filled.table.figure} of its reference is 0, and nothing is a fraction "
+            "of that." for row in filled.without]
 
 
 def _bars(filled: Filled) -> list[Table]:

@@ -6,10 +6,12 @@ from typing import Any
 
 from rich.table import Table
 
-from emulator.report.tables import number, percent, seconds, short_labels, table
+from emulator.report.tables import label_without, number, percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
+ALL = "all"
+"""What --only says where every job runs."""
 
 
 def jobs_table(summary: Summary) -> Table | None:
@@ -50,7 +52,7 @@ def background(summary: Summary) -> list[Any]:
 def compared(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     """Each job's iteration in each run, its share of the ideal, and, where a run had it alone (--only), how
     much longer it took among the others. None without several jobs or runs."""
-    if len(rows) < 2 or not any(len(s["jobs"]) > 1 or s["experiment"]["only"] for _, s in rows):
+    if len(rows) < 2 or not any(len(s["jobs"]) > 1 or s["experiment"]["only"] != ALL for _, s in rows):
         return None
     labels = [label for label, _ in rows]
     short = dict(zip(labels, short_labels(labels)))
@@ -59,23 +61,19 @@ def compared(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     for label, s in rows:
         for job in s["jobs"]:
             if job["runs"]:
-                made.add_row(short[label], job["name"], seconds(job["completion_s"]), show_time(job["ideal_s"]),
-                             percent(job["efficiency"]), percent(job["expected_efficiency"]),
-                             _against(alone_s(rows, label, job["name"]), job["completion_s"]))
+                made.add_row(short[label], job["name"], seconds(job["completion_s"]),
+                             show_time(job["ideal_s"]), percent(job["efficiency"]), percent(job["expected_efficiency"]),
+                             _against(alone_s(rows, s, job["name"]), job["completion_s"]))
     return made
 
 
-def alone_s(rows: Sequence[tuple[str, Summary]], label: str, name: str) -> float | None:
+def alone_s(rows: Sequence[tuple[str, Summary]], among: Summary, name: str) -> float | None:
     """What the job took in the run of the same settings that had it alone."""
-    wanted = _without_only(label)
-    for other, s in rows:
-        if _without_only(other) == wanted and s["experiment"]["only"] == name:
+    wanted = label_without(among, "only")
+    for _, s in rows:
+        if label_without(s, "only") == wanted and s["experiment"]["only"] == name:
             return next(job["completion_s"] for job in s["jobs"] if job["name"] == name)
     return None
-
-
-def _without_only(label: str) -> str:
-    return " ".join(word for word in label.split() if not word.startswith("only="))
 
 
 def _against(alone: float | None, together: float | None) -> str:

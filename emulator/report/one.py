@@ -54,10 +54,12 @@ def _work(summary: Summary) -> Table:
                      show_rate(w["host_links_bps"]), percent(w["host_links_share"]))
     if f["fct_p50_s"] is None:
         return made
-    made.add_row(f"flow completion, median of {f['count']}", show_time(f["fct_p50_s"]), "",
-                 f"slowdown {f['slowdown_p50']:.2f}")
-    made.add_row("flow completion, 99th percentile", show_time(f["fct_p99_s"]), "",
-                 f"slowdown {f['slowdown_p99']:.2f}")
+    # of a real program a flow is all that a connection sent, with the pauses in between
+    flow = "first to last byte of a connection" if summary["program"] else "flow completion"
+    for what, key in ((f"{flow}, median of {f['count']}", "p50"), (f"{flow}, 99th percentile", "p99")):
+        slowdown = f[f"slowdown_{key}"]
+        made.add_row(what, show_time(f[f"fct_{key}_s"]), "",
+                     "" if slowdown is None else f"slowdown {slowdown:.2f}")
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from emulator.report.tables import percent, seconds, short_labels, table
+from emulator.report.tables import label_without, percent, seconds, short_labels, table
 from emulator.units import show_rate, show_size, show_time
 
 Summary = Mapping[str, Any]
@@ -38,9 +38,8 @@ def spread(rows: Sequence[tuple[str, Summary]]) -> Table | None:
     many connections all of them together put over each top switch. None where no two runs do.
     """
     alike: dict[str, list[Summary]] = {}
-    for label, summary in rows:
-        rest = " ".join(word for word in label.split() if not word.startswith("seed="))
-        alike.setdefault(rest, []).append(summary)
+    for _, summary in rows:
+        alike.setdefault(label_without(summary, "seed"), []).append(summary)
     made = table("Over the seeds", "runs", "figure", "mean", "sd", "least", "most")
     for label, summaries in alike.items():
         for key, show_value in FIGURES:

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from emulator.matrix import label_of
 from emulator.report.fit import FittedTable
 from emulator.units import show_time
 
@@ -38,6 +39,12 @@ def short_labels(labels: Sequence[str], longest: int = 36) -> list[str]:
     common = set(words[0]).intersection(*words)
     return [" ".join(word for word in each if word not in common) or label
             for each, label in zip(words, labels)]
+
+
+def label_without(summary: Mapping[str, Any], option: str) -> str:
+    """The label of a run without one of the options that vary: alike for runs that differ in it alone."""
+    e = summary["experiment"]
+    return label_of({key: value for key, value in e["varied"].items() if key != option}, e["reference"])
 
 
 def seconds(time_s: float | None) -> str:

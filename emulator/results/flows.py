@@ -94,17 +94,19 @@ def _listed(plan: Plan, outcome: Outcome, messages: Sequence[Message]) -> list[F
 
 
 def statistics(listed: Sequence[Flow]) -> dict[str, Any]:
+    """Of the measured flows; slowdowns are null where a flow has no ideal time, as those of real programs."""
     measured = [flow for flow in listed if flow.measured]
-    if not measured or any(flow.slowdown is None for flow in measured):
-        return {"count": len(measured), **dict.fromkeys(("fct_mean_s", "fct_p50_s", "fct_p99_s", "fct_max_s",
-                                             "slowdown_p50", "slowdown_p99"))}
-    fct = numpy.array([flow.fct_s for flow in measured])
-    slowdown = numpy.array([flow.slowdown for flow in measured])
-    return {"count": len(measured), "fct_mean_s": float(fct.mean()),
-            "fct_p50_s": float(numpy.percentile(fct, 50)), "fct_p99_s": float(numpy.percentile(fct, 99)),
-            "fct_max_s": float(fct.max()),
-            "slowdown_p50": float(numpy.percentile(slowdown, 50)),
-            "slowdown_p99": float(numpy.percentile(slowdown, 99))}
+    fct = [flow.fct_s for flow in measured]
+    slowdown = [flow.slowdown for flow in measured if flow.slowdown is not None]
+    slowdown = slowdown if len(slowdown) == len(measured) else []
+    return {"count": len(measured), "fct_mean_s": float(numpy.mean(fct)) if fct else None,
+            "fct_p50_s": _percentile(fct, 50), "fct_p99_s": _percentile(fct, 99),
+            "fct_max_s": max(fct, default=None),
+            "slowdown_p50": _percentile(slowdown, 50), "slowdown_p99": _percentile(slowdown, 99)}
+
+
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    return float(numpy.percentile(values, percent)) if values else None
 
 
 def message_rows(listed: Sequence[Flow]) -> list[tuple[Any, ...]]:

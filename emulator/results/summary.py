@@ -16,8 +16,9 @@ from emulator.results.flows import Flow, background_flows, statistics
 from emulator.results.jobs import jobs
 from emulator.results.network import measured
 from emulator.results.program import program
+from emulator.results.projected import projected
 from emulator.results.routing import scheduled
-from emulator.results.workload import projected, workload
+from emulator.results.workload import workload
 
 SCHEMA = 1
 
@@ -55,14 +56,18 @@ REORDERS = ("packets of one flow overtake each other under this routing, so the 
 
 def _notes(plan: Plan, outcome: Outcome) -> list[str]:
     """What a reader should know besides the numbers: of the input, and of the run."""
-    return [*plan.workload.notes, *([REORDERS] if plan.fabric.reorders else []),
+    return [*plan.notes, *([REORDERS] if plan.fabric.reorders else []),
             *([outcome.switch_failure] if outcome.switch_failure else []),
             *(outcome.program.notes if outcome.program else ())]
 
 
 def _experiment(plan: Plan) -> dict[str, Any]:
-    e = plan.experiment
-    return {"label": plan.label, "topology": e.topology, "routing": e.routing, "switch": plan.switch,
+    """What was asked for, with nothing left to choose. target_rate_bps: null where nothing is dilated."""
+    e, asked = plan.experiment, plan.resolved.model_dump(by_alias=True, mode="json")
+    return {**{key: asked[key] for key in ("classes", "events", "jobs", "run", "pcap")},
+            "target_rate_bps": plan.wire.rate_bps * e.dilation if e.dilation != 1 else None,
+            "label": plan.label, "varied": dict(plan.varied), "reference": plan.reference,
+            "topology": e.topology, "routing": e.routing, "switch": plan.switch,
             "datapath": plan.datapath, "workload": e.workload, "only": e.only,
             "background": e.background, "rate_bps": plan.wire.rate_bps,
             "mtu": plan.wire.mtu, "buffer_bytes": plan.buffer_bytes, "cc": e.cc,

@@ -1,4 +1,4 @@
-"""What the workload took: completion, bandwidths, iterations, and the same in the target's units.
+"""What the workload took: completion, bandwidths, iterations.
 
 Collective time = barrier to barrier, the largest over ranks; algbw and busbw as nccl-tests defines them.
 Of several jobs the completion is from the replay's start to the last one's end.
@@ -12,7 +12,7 @@ import numpy
 
 from emulator.outcome import Outcome
 from emulator.plan import Plan
-from emulator.results.breakdown import broken_down, ideally_broken_down, projected_job
+from emulator.results.breakdown import broken_down, ideally_broken_down
 from emulator.results.jobs import makespan_s
 from emulator.steptime import iteration_times
 from traffic.formulas import algbw_bps, busbw_bps
@@ -74,7 +74,7 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     """Payload received by all hosts a second, from the replay's first measured start until the first
     message of that iteration is done or, where messages depend on one another, until its end.
 
-    None for several jobs. While all flows of a pattern run, this is the sum of their rates: what long flows
+    None for several jobs, and for an iteration that took no time. While all flows of a pattern run, this is the sum of their rates: what long flows
     reach.
     """
     engine = outcome.engine
@@ -86,27 +86,8 @@ def _goodput_bps(plan: Plan, outcome: Outcome) -> float | None:
     independent = plan.program is None and not ordered
     of_it = [m for m in engine.messages if m.iteration == first.index]
     end = min(m.received_s for m in of_it) if independent and of_it else first.end_s
+    if end <= first.start_s:
+        return None
     times, received = (numpy.array(column) for column in zip(*engine.received))
     got = numpy.interp((first.start_s, end), times, received)
     return float(8 * (got[1] - got[0]) / (end - first.start_s))
-
-
-def projected(plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
-    """The result in the target's units under --dilation K: rates times K, times divided by K.
-
-    Bytes, packets and shares stay. Not scaled: the kernel's 200 ms least retransmission timeout, its
-    delayed acknowledgements, CPU time per packet.
-    """
-    k, w = plan.experiment.dilation, workload(plan, outcome)
-    if plan.workload.target:
-        return projected_job(plan, outcome, plan.workload.target, w["completion_s"])
-    if k == 1:
-        return None
-    completion = w["completion_s"]
-    return {"dilation": k, "rate_bps": plan.wire.rate_bps * k, "delay_s": plan.wire.delay_s / k,
-            "completion_s": completion / k if completion else None,
-            "ideal_s": plan.ideal.ideal_s / k if plan.ideal else None,
-            "algbw_bps": w["algbw_bps"] * k if w["algbw_bps"] else None,
-            "busbw_bps": w["busbw_bps"] * k if w["busbw_bps"] else None,
-            "not_scaled": ["minimum retransmission timeout (200 ms)", "delayed acknowledgements (40 ms)",
-                           "CPU time per packet"]}

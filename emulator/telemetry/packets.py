@@ -33,8 +33,8 @@ class QueueRecord:
     lost_packets: int
     ect_packets: int
     marked_packets: int
-    sent_bytes: int = 0
-    limit_bytes: int = 0
+    sent_bytes: int
+    limit_bytes: int
 
 
 @dataclass(frozen=True)

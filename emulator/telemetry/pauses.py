@@ -7,7 +7,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class PortPauses:
     """One class of one port: how often and for how long it was held back, and how many frames that only wake
-    a qdisc (gate.KICK) it sent on resuming."""
+    a qdisc (gate.KICK) it sent on resuming. A pause that still stands counts up to the end; one that began
+    before is not among `pauses`."""
 
     port: str
     traffic_class: int

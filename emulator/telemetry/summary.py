@@ -90,7 +90,8 @@ _NO_QUEUE = dict.fromkeys(
 def exact_queues(block: dict[str, object], record: PacketRecord) -> dict[str, object]:
     """`queues_block` with the numbers of every queue that was seen packet by packet in the place of samples.
 
-    Of a port with several classes, the class with the largest mean depth stands for the port.
+    Of a port with several classes, the class with the largest mean depth stands for the port, with its part of
+    the port's buffer as the limit.
     """
     best: dict[str, QueueRecord] = {}
     for queue in record.queues:
@@ -107,6 +108,7 @@ def _exact(queue: QueueRecord) -> dict[str, object]:
     delays = {name: getattr(queue, name) for name in ("delay_p50_s", "delay_p99_s", "delay_max_s")}
     return {"mean_bytes": queue.mean_bytes, "p50_bytes": queue.p50_bytes, "p95_bytes": queue.p95_bytes,
             "p99_bytes": queue.p99_bytes, "max_bytes": float(queue.max_bytes),
+            "limit_bytes": queue.limit_bytes,
             **{name: 0.0 if np.isnan(value) else value for name, value in delays.items()}}
 
 

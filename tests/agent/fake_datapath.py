@@ -1,7 +1,7 @@
 """A datapath without packets: it holds tables, and `inject` runs a frame through the plain lookup.
 
-Knobs for the tests: modes it lacks, and a file whose lines are events ('down 1 2': switch 1, port 2;
-'frame 1 2 HEX': a frame arrives) for an agent in another process.
+Knobs for the tests: modes it lacks, its largest frame, how many queues a port has, and a file whose lines
+are events ('down 1 2': switch 1, port 2; 'frame 1 2 HEX': a frame arrives) for an agent in another process.
 """
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from emulator.asic.pipeline import (
 class FakeDatapath:
     """`ports` ports (1..ports) on each switch of `dpids`."""
 
-    def __init__(self, dpids=(1,), ports=4, modes=MODES, events: str | None = None) -> None:
-        self.modes = modes
+    def __init__(self, dpids=(1,), ports=4, modes=MODES, events: str | None = None,
+                 largest_frame=1514, queues=8) -> None:
+        self.modes, self.largest_frame, self.queue_count = modes, largest_frame, queues
         self.tables = {dpid: PipelineTables((), ()) for dpid in dpids}
         self.port_states = {dpid: {number: _port(dpid, number) for number in range(1, ports + 1)}
                             for dpid in dpids}
@@ -62,9 +63,11 @@ class FakeDatapath:
 
     def queues(self, dpid: int):
         return [QueueState(port, queue, Count(10 * port + queue, 1000), queue)
-                for port in self.port_states[dpid] for queue in range(8)]
+                for port in self.port_states[dpid] for queue in range(self.queue_count)]
 
     def packet_out(self, dpid: int, port: int, frame: bytes) -> None:
+        if len(frame) > self.largest_frame:
+            raise ValueError(f"a frame of {len(frame)} bytes cannot be sent.")
         self.sent.append((dpid, port, frame))
 
     def watch(self, packet_in, port_status) -> None:

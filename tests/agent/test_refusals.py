@@ -44,6 +44,42 @@ def test_a_mode_the_datapath_lacks_takes_only_its_users_along() -> None:
 
 
 @BOTH
+def test_a_queue_that_ports_do_not_have_is_refused(version: int) -> None:
+    """Without --classes a port has queue 0, and no rule or bucket may ask for another."""
+    peer, datapath, _ = connect(version, queues=1)
+    parser, ofp = peer.ofproto_parser, peer.ofproto
+
+    def queued(queue: int):
+        return [parser.OFPActionSetQueue(queue), peer.out(1)]
+
+    def group(number: int, queue: int):
+        bucket = (parser.OFPBucket(weight=1, actions=queued(queue)) if version == V13
+                  else parser.OFPBucket(1, queued(queue), []))
+        return parser.OFPGroupMod(peer, ofp.OFPGC_ADD, ofp.OFPGT_SELECT, number, buckets=[bucket])
+
+    messages = [peer.flow(1, {}, queued(0)), peer.flow(2, {}, queued(5)), group(1, 0), group(2, 5)]
+    bad_queue = (2, ofp.OFPBAC_BAD_QUEUE)
+    assert errors(peer.ask(*messages)) == [(messages[1].xid, *bad_queue), (messages[3].xid, *bad_queue)]
+    assert [rule.priority for rule in datapath.tables[1].rules] == [1]
+    assert [group.id for group in datapath.tables[1].groups] == [1]
+
+
+@BOTH
+def test_a_frame_that_no_port_takes_is_refused(version: int) -> None:
+    """As when a controller sends back a packet-in that the ports of the other end cannot take."""
+    peer, datapath, _ = connect(version)
+    parser, ofp = peer.ofproto_parser, peer.ofproto
+
+    def packet_out(frame: bytes):
+        in_port = 1 if version == V13 else parser.OFPMatch(in_port=1)
+        return parser.OFPPacketOut(peer, ofp.OFP_NO_BUFFER, in_port, [peer.out(2)], frame)
+
+    large = packet_out(bytes(9014))
+    assert errors(peer.ask(large, packet_out(bytes(60)))) == [(large.xid, 1, ofp.OFPBRC_BAD_PACKET)]
+    assert datapath.sent == [(1, 2, bytes(60))], "what came behind it is still carried out"
+
+
+@BOTH
 def test_roles_are_those_of_one_switch(version: int) -> None:
     first, _, switch = connect(version)
     second = Peer(version, switch)

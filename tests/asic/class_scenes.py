@@ -30,7 +30,7 @@ def sender() -> dict:
     datapath = BpfDatapath(chip)
     for switch in graph.switches:
         datapath.replace_tables(switch.dpid, tables(graph, switch))
-    switches = BpfSwitches(fabric, chip, queueing, None, "ecmp", table)
+    switches = BpfSwitches(fabric, chip, queueing, None, None, table)
     addresses = {host.name: host.ip for host in graph.hosts}
 
     def shares() -> dict[str, list[int]]:

@@ -200,6 +200,27 @@ def least_queue() -> dict:
     return found
 
 
+def large_frames() -> dict:
+    """Frames up to the largest that a port takes are sent to a host as they are; others are refused."""
+    made = lab(leaf_spine(1, 1, 2), mtu=9000, telemetry=False)
+    leaf, found, refused = made.dpid("l1"), [], []
+    with netns.entered("h1"):
+        sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88B6))
+        sniffer.settimeout(2)
+    draw = random.Random(3)
+    for size in (14, 60, 2048, 2049, 3600, 9014):
+        data = frame(Packet(1, 0x88B6), 14) + draw.randbytes(size - 14)
+        made.datapath.packet_out(leaf, 1, data)
+        found.append([size, sniffer.recv(20000) == data])
+    sniffer.close()
+    for size in (13, 9015, 20000):
+        try:
+            made.datapath.packet_out(leaf, 1, frame(Packet(1, 0x88B6), size)[:size])
+        except ValueError as error:
+            refused.append(str(error))
+    return {"found": found, "refused": refused}
+
+
 def events() -> dict:
     """Packet-in, packet-out, port status, and the refusals of other owners and impossible tables."""
     made = lab(leaf_spine(1, 1, 2), telemetry=False)

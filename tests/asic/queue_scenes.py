@@ -17,6 +17,7 @@ from tests.fabric.graphs import leaf_spine
 
 RATE_BPS, BUFFER_BYTES, K_BYTES = 20e6, 60_000, 20_000
 FRAME = 1442  # 1400 bytes of payload
+BURSTS, BURST_PACKETS, PAUSE_S = 6, 40, 0.25
 
 
 def addresses(made: Lab) -> dict[str, str]:
@@ -64,6 +65,29 @@ def incast() -> dict:
         "faults": faults(made.fabric, one_queue(K_BYTES)),
         "queue_states": [[q.port, q.tx.packets, q.dropped] for q in made.datapath.queues(made.dpid("l1"))],
     }
+
+
+def bursts() -> dict:
+    """Bursts of small packets with long pauses between and behind them: mostly the queue is empty."""
+    made = lab(leaf_spine(1, 1, 3), RATE_BPS / 2, buffer_bytes=BUFFER_BYTES)
+    telemetry, sources = QueueTelemetry(made.chip), [udp("h1"), udp("h2")]
+    sink = (addresses(made)["h3"], 7000)
+    telemetry.start()
+    for _ in range(BURSTS):
+        for _ in range(BURST_PACKETS):
+            for source in sources:
+                source.sendto(bytes(100), sink)
+        time.sleep(PAUSE_S)
+        telemetry.drain()
+    totals, _, depths = telemetry.finish()
+    hot = by_name(totals, "l1-eth3")
+    column = depths.keys.index(hot.key)
+    _, grid = depths.on_grid(0.0001)
+    for source in sources:
+        source.close()
+    return {"mean": hot.depth_mean_bytes, "max": hot.depth_max_bytes,
+            "sampled_mean": float(grid[:, column].mean()),
+            "percentiles": depths.percentiles(column, (50, 95, 100)), "lost": depths.lost}
 
 
 CLASSES = (TrafficClass(weight=3), TrafficClass(), TrafficClass(), TrafficClass(), TrafficClass(),

@@ -61,3 +61,10 @@ def test_events_and_refusals(play):
     assert [leaf, 3, False] in seen["port_status"]
     assert seen["refused"] == "this switch has no port 77; it has 1, 2, 3."
     assert seen["old_tables_stand"] == 4, "a refused table must leave the old one and its counts"
+
+
+def test_a_packet_out_of_any_size_that_the_port_takes(play):
+    seen = play("pipeline_scenes", "large_frames")
+    assert seen["found"] == [[size, True] for size in (14, 60, 2048, 2049, 3600, 9014)]
+    assert len(seen["refused"]) == 3
+    assert seen["refused"][1] == "a frame of 9015 bytes cannot be sent: l1-eth1 takes 14 to 9014 bytes."

@@ -44,6 +44,15 @@ def test_depth_and_delay_are_seen_packet_by_packet(incast):
     assert K_BYTES < hot["depth_mean_bytes"] < BUFFER_BYTES
 
 
+def test_a_queue_that_drained_and_idles_is_empty(play):
+    """The last packets of a burst leave closer together than samples are taken."""
+    seen = play("queue_scenes", "bursts")
+    assert seen["lost"] == 0 and seen["max"] > 1000 and seen["percentiles"][2] > 1000, "bursts must queue"
+    assert seen["percentiles"][:2] == [0, 0], seen
+    # one sample is up to 250 us late, of the 5 ms that a burst takes
+    assert abs(seen["sampled_mean"] - seen["mean"]) <= 0.15 * seen["mean"], seen
+
+
 def test_weights_and_strict_priority(play):
     seen = play("queue_scenes", "classes")
     assert seen["faults"] == []

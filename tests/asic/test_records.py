@@ -1,4 +1,7 @@
 """The plain parts: lent places, queue plans, histograms, series of depths."""
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,11 +9,11 @@ from hypothesis import strategies as st
 
 from emulator.asic.chip import PortSite
 from emulator.asic.histogram import gap_percentile, sojourn_bounds_ns, sojourn_percentile
-from emulator.asic.layout import GAP_BINS, MAX_CLASSES, SOJOURN_BINS
+from emulator.asic.layout import DEPARTURES, DROPS, GAP_BINS, MAX_CLASSES, QUEUE, SAMPLE, SOJOURN_BINS
 from emulator.asic.places import Places
 from emulator.asic.queueing import Queueing, TrafficClass, eight_queues, limits, one_queue
 from emulator.asic.shaper import port_messages, service
-from emulator.asic.telemetry import DepthSamples, QueueKey
+from emulator.asic.telemetry import DepthSamples, QueueKey, QueueTelemetry
 from emulator.errors import BadInput
 
 
@@ -107,3 +110,39 @@ def test_messages_for_a_port(limit_bytes, many, pausable):
 def test_queues_that_cannot_be_are_refused(make, sentence):
     with pytest.raises(BadInput, match=sentence):
         make()
+
+
+class Drained:
+    """As much of a chip as a recording reads: one queue of one port, whose programs are this test."""
+
+    classes = 1
+    site = {5: PortSite(1, "l1-eth1", 5, bytes(6), 1e6, 9000)}
+
+    def __init__(self):
+        self.queues, self.drops = np.zeros(6, QUEUE), np.zeros(6, DROPS)
+        self.memory = {"samples": np.zeros(8, SAMPLE), "sample_head": np.zeros(1, "<u8"),
+                       "departures": np.zeros(6, DEPARTURES)}
+        self.maps = {name: SimpleNamespace(array=lambda _, name=name: self.memory[name])
+                     for name in self.memory}
+
+    def observe(self, ifindex):
+        """The kernel holds nothing any more."""
+
+    def sample(self, time_ns, depth_bytes):
+        head = int(self.memory["sample_head"][0])
+        self.memory["samples"][head % 8] = time_ns, 5, depth_bytes
+        self.memory["sample_head"][0] = head + 1
+
+
+def test_the_last_change_counts_though_it_was_no_sample():
+    """A queue drains just after a sample and idles to the end: nobody comes by to write that it is empty."""
+    chip = Drained()
+    telemetry = QueueTelemetry(chip)
+    telemetry.start()
+    now_ns = time.monotonic_ns()
+    chip.sample(now_ns, 7000)
+    chip.queues[5]["changed_ns"] = now_ns + 100_000
+    time.sleep(0.02)
+    _, _, depths = telemetry.finish()
+    assert depths.percentiles(0, (50, 99, 100)) == [0, 0, 7000]
+    assert list(depths.depth_bytes) == [0, 7000, 0, 0]

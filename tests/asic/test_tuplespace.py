@@ -103,6 +103,13 @@ def test_more_masks_than_there_is_room_for_are_refused():
         lay_out(rules, 0, {n: n for n in range(1, 34)}, {}, {})
 
 
+def test_a_port_of_one_class_has_one_queue():
+    rule = PipelineRule(1, 1, PipelineMatch(), PipelineActions(output=1, queue=5))
+    assert lay_out([rule], 0, {1: 0}, {1: 10}, {}).rules[0]["queue"] == 5
+    with pytest.raises(ValueError, match="no queue 5; a port has queue 0 alone without --classes"):
+        lay_out([rule], 0, {1: 0}, {1: 10}, {}, classes=1)
+
+
 @pytest.mark.parametrize("actions, sentence", [
     (PipelineActions(output=9), "no port 9; it has 1, 2"),
     (PipelineActions(group=4), "no group 4"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from emulator.fabric.spec import HostSite
 from emulator.programs.connections import Ledger, directions, messages
 from emulator.programs.diagnosis import Situation, crashed, signal_name
-from emulator.programs.marks import boundaries, iterations
+from emulator.programs.marks import boundaries, iterations, notes
 from emulator.programs.records import RankEnd
 from emulator.telemetry.tcp_sockets import CLOSE, ESTABLISHED, LISTEN, SYN_SENT, TcpSocket
 from tests.outcomes import INFO
@@ -96,7 +96,17 @@ def test_how_a_rank_ended() -> None:
 @given(st.dictionaries(st.integers(0, 3), st.lists(st.floats(0, 100), max_size=5).map(sorted), max_size=4))
 def test_steps_follow_one_another_between_marks(times_s: dict[int, list[float]]) -> None:
     at, made = boundaries(times_s), iterations(times_s, 0.0, 200.0)
-    assert at == sorted(at)
+    assert at == sorted(set(at)) and all(one.end_s > one.start_s for one in made)
     assert len(made) == max(1, len(at) - 1)
     assert all(a.end_s == b.start_s for a, b in zip(made, made[1:]))
     assert made[0].start_s == (at[0] if at else 0.0)
+
+
+def test_marks_that_come_together_are_no_steps() -> None:
+    assert iterations({0: [3.0, 3.0]}, 1.0, 9.0) == iterations({}, 1.0, 9.0)
+    assert [(one.start_s, one.end_s) for one in iterations({0: [3.0, 3.0, 5.0], 1: [2.0, 2.5, 4.0]}, 1.0, 9.0)
+            ] == [(3.0, 5.0)]
+    assert "2 of 2 marks came together" in notes({0: [3.0, 3.0]})[0]
+    assert "all of the run is measured" in notes({0: [3.0, 3.0]})[0]
+    assert "1 of 2 steps are timed" in notes({0: [3.0, 3.0, 5.0]})[0]
+    assert notes({0: [3.0]}) == notes({}) == notes({0: [3.0, 5.0]}) == []

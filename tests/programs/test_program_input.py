@@ -36,7 +36,7 @@ def refusal(*words: str, hosts: int = 4) -> str:
 
 def test_everything_after_run_belongs_to_the_program() -> None:
     asked = parse(["--rate", "5mbit", "--run", "each:ranks=2", sys.executable, "-x", "--rate", "-5"], "", "now")
-    [(_, experiment)] = asked.runs
+    experiment = asked.runs[0].experiment
     assert experiment.run == ("each:ranks=2", sys.executable, "-x", "--rate", "-5")
     assert experiment.rate == "5mbit" and experiment.workload == "program"
     again = yaml.safe_load(dump(experiment))
@@ -78,7 +78,7 @@ def test_files_beside_an_experiment_file_are_found_from_anywhere(tmp_path: Path)
     assert read_file(str(tmp_path / "x.yaml"))["run"] == (
         "torchrun:ranks=2", str(tmp_path / "train.py"), "--epochs", "3")
     (tmp_path / "m.yaml").write_text("matrix:\n  run: [each true, [torchrun, train.py]]\n")
-    labels = [label for label, _ in expand(read_file(str(tmp_path / "m.yaml")))]
+    labels = [run.label for run in expand(read_file(str(tmp_path / "m.yaml")))]
     assert labels == ["run=each true", "run=torchrun train.py"]
 
 

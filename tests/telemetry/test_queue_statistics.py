@@ -21,7 +21,8 @@ from emulator.telemetry.statistics import (
     utilisation,
     weighted_percentiles,
 )
-from emulator.telemetry.summary import links_block, loss_block, queues_block
+from emulator.telemetry.packets import PacketRecord, QueueRecord
+from emulator.telemetry.summary import exact_queues, links_block, loss_block, queues_block
 from topologies.graph import Graph, Host, Link, Switch
 
 FRAME = 1514
@@ -137,6 +138,18 @@ def test_the_links_block_tells_tiers_and_directions_apart() -> None:
     assert block["uplink_jain"] == pytest.approx(1 / 2)
     assert block["uplink_max_over_mean"] == pytest.approx(2)
     json.dumps(block)
+
+
+def test_of_a_port_with_classes_the_deepest_stands_with_its_own_limit() -> None:
+    """A class that is full is at 100 % of its part of the buffer, not at a sixth of the port's."""
+    block = queues_block([_series([_port()], np.zeros((3, 1), int))], FRAME)
+    assert block["limit_bytes"] == 60_000
+    queues = tuple(QueueRecord("s1-eth1", number, mean, 0, 0, 0, limit, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, limit)
+                   for number, (mean, limit) in enumerate(((100.0, 50_000), (9000.0, 10_000))))
+    nothing = np.zeros(0)
+    exact = exact_queues(block, PacketRecord(queues, (), nothing, nothing, nothing, 0))
+    assert exact["max_bytes"] == exact["limit_bytes"] == 10_000
+    assert exact["by_port"][0]["limit_bytes"] == 10_000
 
 
 def test_the_queues_block_names_the_deepest_switch_port() -> None:

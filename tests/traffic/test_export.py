@@ -128,7 +128,7 @@ def test_what_a_matrix_cannot_say_is_noted(star16):
     schedule = pipeline(3, 4, 1000, 0.1, 0.2)
     text, notes = exported(schedule, (0, 1, 2), star16)
     assert re.search(r"[0-9]+ of [0-9]+ flows wait for one message", notes[0])
-    assert "the computing before" in notes[1]
+    assert "the computing and waiting before" in notes[1]
     ids = [int(word) for word in re.findall(r"->[0-9]+ id ([0-9]+)", text)]
     assert ids == list(range(1, 17))
 
@@ -204,3 +204,59 @@ def test_the_command(tmp_path, capsys):
         assert main(words) == 2
         said = capsys.readouterr().err
         assert says in said and said.count("\n") == 1
+
+
+STAR8 = ["--topology", "star:hosts=8", "--rate", "5mbit"]
+
+
+def test_several_jobs_keep_their_starts_and_their_order(tmp_path, capsys):
+    """One begins later, one when another has ended: on other hosts, beside each other."""
+    jobs = ["--job", "allreduce:algorithm=double-binary-tree,bytes=1MB,ranks=4; name=a",
+            "--job", "allreduce:bytes=10kB,ranks=2,slices=1,warmup=0; name=b; start=5s",
+            "--job", "alltoall:bytes=4kB,ranks=2,warmup=0; name=c; hosts=h7-h8; after=b"]
+    file = str(tmp_path / "x.cm")
+    assert main([*STAR8, *jobs, "--dilation", "7", "--cm", file]) == 0
+    said = capsys.readouterr().out
+    assert "one iteration of each job is written; the run makes 2 of a, 1 of b, 1 of c" in said
+    matrix = read_cm(file)
+    of = {name: [flow for flow in matrix.flows if flow.source in nodes]
+          for name, nodes in (("a", range(4)), ("b", (4, 5)), ("c", (6, 7)))}
+    assert sum(flow.size_bytes for flow in of["a"]) == 2 * 3 * 1_000_000
+    assert {flow.start_ps for flow in of["a"] if flow.trigger is None} == {0}
+    assert [flow.start_ps for flow in of["b"] if flow.trigger is None] == [5e12] * 2
+    assert len({flow.trigger for flow in of["c"]}) == 1 and of["c"][0].trigger is not None
+    fires = {flow.line for flow, _ in matrix.fired_by[of["c"][0].trigger]}
+    assert fires <= {flow.line for flow in of["b"]} and len(fires) == len(of["b"]) == 4
+
+
+def test_sizes_come_one_after_the_other_and_only_names_one(tmp_path, capsys):
+    sizes = [*STAR8, "--workload", "alltoall:bytes=8kB+16kB,slices=1"]
+    assert main([*sizes, "--cm", str(tmp_path / "all.cm")]) == 0
+    flows = read_cm(str(tmp_path / "all.cm")).flows
+    assert sorted({flow.size_bytes for flow in flows if flow.start_ps == 0}) == [1000]
+    assert {flow.size_bytes for flow in flows} == {1000, 2000}
+    assert main([*sizes, "--only", "16kB", "--cm", str(tmp_path / "one.cm")]) == 0
+    only = read_cm(str(tmp_path / "one.cm")).flows
+    assert {flow.size_bytes for flow in only} == {2000} and 2 * len(only) == len(flows)
+    capsys.readouterr()
+    assert main([*sizes, "--goal", str(tmp_path / "x.goal")]) == 2
+    assert "GOAL cannot say; write a .cm instead" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--workload", "alltoall", "--background", "cdf:websearch,load=0.1"], "--background lasts until the jobs"),
+    (["--run", "each", "true"], "What the program of --run sends")])
+def test_what_has_no_schedule_is_refused(tmp_path, capsys, words, says):
+    for kind in ("cm", "goal"):
+        assert main([*STAR8, f"--{kind}", str(tmp_path / "x"), *words]) == 2
+        said = capsys.readouterr().err
+        assert says in said and said.count("\n") == 1 and not (tmp_path / "x").exists()
+
+
+def test_what_a_run_does_more_is_noted(tmp_path, capsys):
+    words = ["--workload", "alltoall:bytes=8kB,iterations=3", "--event", "1s link s1-h1 down", "--switch", "bpf"]
+    assert main([*STAR8, *words, "--cm", str(tmp_path / "x.cm")]) == 0
+    said = capsys.readouterr().out
+    assert "one iteration is written; the run makes 4" in said and "1 events (--event) are left out" in said
+    assert main([*STAR8, "--workload", "pattern:stride=1", "--cm", str(tmp_path / "y.cm")]) == 0
+    assert "Note" not in capsys.readouterr().out

@@ -238,7 +238,7 @@ def test_hedera_sizes_keep_their_proportion_and_starts_are_dilated(tmp_path, k4)
     (HEDERA.replace("100000", "-1"), 1, 'flow_size "-1"'),
     (HEDERA.replace("100000", "0"), 1, "sends nothing"),
     (HEDERA.replace(" 0.0 ", " soon "), 1, 'start_time "soon"'),
-    (HEDERA.replace("10.1.1.2", "10.9.1.2"), 1, "no host of fat-tree:k=4 has the address 10.9.1.2"),
+    (HEDERA.replace("10.1.1.2", "10.9.1.2"), 1, "no host of fat-tree:k=4 for this workload has the address 10.9.1.2"),
     (HEDERA.replace("10.1.1.2", "10.0.0.2"), 1, "sends to itself")])
 def test_slips_in_hedera_patterns(tmp_path, k4, text, line, says):
     path = write(tmp_path, text, "pattern")

@@ -81,12 +81,27 @@ def test_a_file_is_the_same_job(setting, tmp_path):
     assert resolve_workload(f"job:{file}", setting).collective.size_bytes == 1_000_000
 
 
+@pytest.mark.parametrize("text, spec", [
+    ("workload: pattern\nstride: 4\nbytes: 10kB\n", "pattern:stride=4,bytes=10kB"),
+    ("workload: pattern\nrandom-bijection: yes\n", "pattern:random-bijection"),
+    ("workload: training\nstages: 2\n", "training:stages=2"), ("workload: barrier\n", "barrier"),
+    ("workload: pipeline\nstages: 3\n", "pipeline:stages=3"),
+    ("workload: alltoall\nbytes: 1MB\n", "alltoall:bytes=1MB")])
+def test_a_file_describes_any_workload_that_is_no_file(setting, tmp_path, text, spec):
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    assert resolve_workload(f"job:{file}", setting).schedule == resolve_workload(spec, setting).schedule
+
+
 @pytest.mark.parametrize("text, sentence", [
     ("", "needs a file"), ("/nowhere.yaml", "does not exist"),
     ("params: [1]", r"params: \[1\] is not a single value"),
     ("- a", "is a mapping"), ("a: b: c", "not valid YAML"), ("params: 1\nparams: 2", "twice"),
     ("params: 70e9\nlayer: 3", 'did you mean "layers"'),
-    ("workload: job", "did you mean|nknown workload|file")])
+    ("workload: job", "describes no workload \"job\"; name its file directly .--workload job:FILE.yaml"),
+    ("workload: cm", "name its file directly .--workload FILE.cm"), ("workload: patern", 'did you mean "pattern"'),
+    ("workload: x", "known: allgather, allreduce, alltoall, barrier, broadcast, llm, parameterserver, pattern, "
+                    "pipeline, reduce, reducescatter, sendrecv and 1 more")])
 def test_job_file_slips(setting, tmp_path, text, sentence):
     file = tmp_path / "j.yaml"
     file.write_text(text)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from emulator.errors import BadInput
 from tests.traffic.conftest import leaf_spine
 from topologies.graph import Host
-from traffic.placement import place, racks_of, with_absolute_file
+from traffic.placement import place, racks_of, with_placement_file
 
 
 def hosts(racks: list[int]) -> tuple[Host, ...]:
@@ -69,15 +69,15 @@ def test_spread_never_stays_in_a_rack_while_others_have_room():
     assert racks == ["l0", "l1", "l2", "l3"] * 4
 
 
-def test_a_file_names_hosts(tmp_path, monkeypatch):
+def test_a_file_names_hosts(tmp_path):
     of, file = hosts([2, 2]), tmp_path / "ranks.txt"
     file.write_text("# rank 0 first\nh3\n\nh1  # the second\nh4\n")
     assert place(f"file:{file}", 3, of, 0) == (2, 0, 3)
     assert place(f"file:{file}", 2, of, 0) == (2, 0)
-    monkeypatch.chdir(tmp_path)
-    assert with_absolute_file("alltoall:placement=file:ranks.txt,bytes=1MB") == (
+    assert with_placement_file("alltoall:placement=file:ranks.txt,bytes=1MB", lambda name: str(tmp_path / name)) == (
         f"alltoall:placement=file:{file},bytes=1MB")
-    assert with_absolute_file("alltoall:bytes=1MB") == "alltoall:bytes=1MB"
+    for spec in ("alltoall:bytes=1MB", "alltoall:placement=file:", "alltoall:placement=file:none,bytes=1MB"):
+        assert with_placement_file(spec, lambda name: str(tmp_path / name)) == spec
 
 
 @pytest.mark.parametrize("text, sentence", [

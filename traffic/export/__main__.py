@@ -19,7 +19,10 @@ from emulator.units import parse_rate, parse_time
 from topologies.htsim_topo import read_topo
 from traffic.export.cm import cm_text
 from traffic.export.goal import goal_text
+from traffic.export.jobs import as_one, notes
 from traffic.export.topo import topo_text
+from traffic.paths import Paths
+from traffic.simulate import simulate
 
 KINDS = ("cm", "topo", "goal")
 
@@ -47,16 +50,19 @@ def texts(plan: Plan, wanted: tuple[str, ...], host_rate_bps: float, delay_s: fl
           ) -> dict[str, tuple[str, tuple[str, ...]]]:
     """kind -> (file, notes) of each kind that is wanted."""
     made: dict[str, tuple[str, tuple[str, ...]]] = {}
-    workload = plan.workload
+    if {"cm", "goal"} & set(wanted):
+        schedule, placement = as_one(plan)
+        left_out = notes(plan)
     if "cm" in wanted:
-        made["cm"] = cm_text(workload.schedule, workload.placement, len(plan.graph.hosts),
-                             plan.ideal.simulated.end_s)
+        end_s = simulate(schedule, placement, Paths(plan.graph), plan.wire).end_s
+        text, said = cm_text(schedule, placement, len(plan.graph.hosts), end_s)
+        made["cm"] = text, (*said, *left_out)
     if "goal" in wanted:
-        text, notes = goal_text(workload.schedule)
-        if workload.placement != tuple(range(len(workload.placement))):
-            hosts = " ".join(plan.graph.hosts[host].name for host in workload.placement)
-            notes = (*notes, f"GOAL has ranks, not hosts; rank 0, 1, … stand on {hosts}.")
-        made["goal"] = text, notes
+        text, said = goal_text(schedule)
+        if placement != tuple(range(len(placement))):
+            hosts = " ".join(plan.graph.hosts[host].name for host in placement)
+            said = (*said, f"GOAL has ranks, not hosts; rank 0, 1, … stand on {hosts}.")
+        made["goal"] = text, (*said, *left_out)
     if "topo" in wanted:
         made["topo"] = topo_text(plan.graph, host_rate_bps, delay_s), ()
     return made
@@ -67,9 +73,9 @@ def _plan(rest: list[str]) -> tuple[Plan, Experiment]:
     runs = options.parse(rest, "", "export").runs
     if len(runs) != 1:
         raise BadInput(f"the experiment has {len(runs)} runs; export one, without matrix and repeat.")
-    label, asked = runs[0]
+    asked = runs[0].experiment
     target = asked.model_copy(update={"dilation": 1.0, "byte_scale": 1.0, "target_rate": "auto"})
-    return resolve(label, target, "bpf", "bpf"), asked
+    return resolve(runs[0].label, target, "bpf", "bpf"), asked
 
 
 def _host_rate_bps(host_link: str | None, plan: Plan, asked: Experiment) -> float:
@@ -93,7 +99,7 @@ def _main(argv: list[str]) -> None:
             raise BadInput(f"{file} is there already; choose another name or add --force.")
     plan, asked = _plan(rest)
     latency_s, rate_bps = parse_time(given.latency, "--latency"), _host_rate_bps(given.host_link, plan, asked)
-    for kind, (text, notes) in texts(plan, tuple(files), rate_bps, latency_s).items():
+    for kind, (text, said) in texts(plan, tuple(files), rate_bps, latency_s).items():
         try:
             files[kind].write_text(text)
         except OSError as error:
@@ -107,7 +113,7 @@ def _main(argv: list[str]) -> None:
                                "htsim "
                                "would wire them.")
         print(f"{files[kind]}: {len(text.splitlines())} lines.")
-        for note in (*notes, *(plan.workload.notes if kind != "topo" else ())):
+        for note in (*said, *(plan.workload.notes if kind != "topo" else ())):
             print(f"Note: {note}")
 
 

@@ -25,7 +25,8 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
 
     Where a message would have to fire more than two triggers, those that wait for it wait for one
     message only: the one that ends last when nothing is in the way (`end_s`, as `traffic.simulate`
-    gives it). The notes count these, and the computing between messages, which the format cannot say.
+    gives it). The notes count these, and the computing between messages (and the
+    start of a job after another), which the format cannot say.
     """
     graph = dag(schedule)
     waits = waits_of_sends(graph)
@@ -78,9 +79,8 @@ def cm_text(schedule: Schedule, placement: tuple[int, ...], hosts: int,
         notes.append(f"{moved} triggers are fired by the other end of their flow, earlier or later by the way "
                      "of an acknowledgement: a flow of a connection matrix fires one at each end.")
     if late:
-        notes.append(f"the computing before {late} flows ({delayed_s:.6g} s in all) is left out: a flow that "
-                     "a trigger "
-                     "starts has no delay.")
+        notes.append(f"the computing and waiting before {late} flows ({delayed_s:.6g} s in all) is left out: "
+                     "a flow that a trigger starts has no delay.")
     return "\n".join(lines) + "\n", tuple(notes)
 
 

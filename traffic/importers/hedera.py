@@ -59,13 +59,15 @@ def read_hedera(path: str) -> tuple[Line, ...]:
 
 
 def hedera_pairs(path: str, lines: tuple[Line, ...], graph: Graph) -> Pairs:
-    """The (source, destination) host indices of each line, by the addresses of the fabric's hosts."""
-    host_of = {host.ip: host.index for host in graph.hosts}
+    """(source, destination) of each line, by the addresses of the hosts of `graph`: places in graph.hosts,
+    which of one of several jobs are only its own.
+    """
+    host_of = {host.ip: place for place, host in enumerate(graph.hosts)}
     for line in lines:
         for ip in (line.source_ip, line.destination_ip):
             if ip not in host_of:
-                raise slip(path, line.number, f"no host of {graph.name} has the address {ip}; the fabric's "
-                                              f"hosts are {graph.hosts[0].ip} to {graph.hosts[-1].ip}.")
+                raise slip(path, line.number, f"no host of {graph.name} for this workload has the address {ip}; "
+                                              f"its hosts are {graph.hosts[0].ip} to {graph.hosts[-1].ip}.")
         if line.source_ip == line.destination_ip:
             raise slip(path, line.number, f"{line.source_ip} sends to itself.")
     return [(host_of[line.source_ip], host_of[line.destination_ip]) for line in lines]

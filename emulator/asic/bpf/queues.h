@@ -35,24 +35,28 @@ static __always_inline void write_sample(struct asic_queue *queue, __u32 index, 
 	queue->sampled_bytes = depth_bytes;
 }
 
-/* From now on the queue holds `depth` bytes. At most one sample in sample_gap_ns, only on change; a
- * change that was passed over is written, with its own time, before the next sample after the gap. */
+/* From now on the queue holds `depth` bytes; `sample`: that is worth a sample. At most one sample in
+ * sample_gap_ns, only on change. A depth that was passed over, for the gap or as not worth one, and turns out
+ * to have been held for longer than the gap is written at the next change, with the time since which it held;
+ * the one that is held at the end of a recording is for who ends it (telemetry.py). */
 static __always_inline void note_depth(struct asic_queue *queue, __u32 index, __u64 now, __u64 depth,
 				       bool sample)
 {
 	__u64 before = queue->depth_bytes, changed = queue->changed_ns;
 
-	if (now > changed && changed)
-		queue->depth_byte_ns += before * (now - changed);
-	queue->depth_bytes = depth;
-	queue->changed_ns = now;
+	if (depth != before) {
+		if (now > changed && changed)
+			queue->depth_byte_ns += before * (now - changed);
+		queue->depth_bytes = depth;
+		queue->changed_ns = now;
+	}
 	if (depth > queue->depth_max_bytes)
 		queue->depth_max_bytes = depth;
-	if (!sample || now - queue->sampled_ns < settings.sample_gap_ns)
+	if (now - queue->sampled_ns < settings.sample_gap_ns)
 		return;
 	if (before != queue->sampled_bytes && now - changed >= settings.sample_gap_ns)
 		write_sample(queue, index, changed, before);
-	if (depth != queue->sampled_bytes)
+	if (sample && depth != queue->sampled_bytes)
 		write_sample(queue, index, now, depth);
 }
 

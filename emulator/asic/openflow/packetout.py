@@ -33,6 +33,8 @@ def send_packet(switch: Switch, packet: PacketOut, sender: Listener) -> None:
             continue
         try:
             switch.datapath.packet_out(switch.dpid, port, data)
+        except ValueError as error:
+            raise Refused(BadRequest.BAD_PACKET, str(error)) from error
         except OSError as error:  # a port that is down, a full queue: OpenFlow has no error for a lost packet
             _LOG.warning("switch %016x: a packet-out to port %d was lost: %s", switch.dpid, port, error)
 
