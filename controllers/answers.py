@@ -95,8 +95,8 @@ def _sent(ledger: Ledger, timeout_s: float = ANSWER_S) -> dict[int, tuple[float,
 
 
 def _traffic(ledger: Ledger, graph: Graph) -> list[list[float | None]]:
-    """Of each link, as `_topology` lists them: [bit/s from a to b, from b to a] over a quarter of a second; None
-    where it was not counted. Not by name: parallel links have one name.
+    """Of each link, as `_topology` lists them: [bit/s from a to b, from b to a] over a quarter of a second;
+    None where it was not counted. Not by name: parallel links have one name.
     """
     before = _sent(ledger)
     time.sleep(0.25)

@@ -1,8 +1,8 @@
-"""From old next hops to new ones without a circle on the way: who is nearest to the destination changes first.
+"""From old next hops to new ones without a circle: who is nearest to the destination changes first. Pure.
 
-Ordered FIB updates (oFIB, RFC 6976). A switch takes its new ways to a rack once every switch that those lead
-over has its own. So a packet goes by old ways up to the first switch with new ones, and by new ones from there
-on: it passes no switch twice, if it does by neither alone.
+In the manner of ordered FIB updates (oFIB, RFC 6976): a switch takes its new ways to a rack once every switch
+that those lead over has its own. So a packet goes by old ways up to the first switch with new ones, and by
+new ones from there on.
 """
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from topologies.graph import Graph
 
 
 def in_order(graph: Graph, before: NextHops, after: NextHops) -> Iterator[NextHops]:
-    """The next hops to be put in force between `before` and `after`, one after the other. `graph` has the links
-    of both.
+    """The next hops to be put in force between `before` and `after`, one after the other; `graph` has the
+    links of both.
 
-    Whatever mixture of two neighbours of before, …, after is in force, even another one for each rack, no packet
-    goes in a circle, provided that none does by `before` and none by `after`. Where the ways to a rack are only
-    taken away, or only added to, all switches change them at once; if that is so for all racks there is nothing
-    in between.
+    Whatever mixture of two neighbours of before, …, after is in force, even another one for each rack, no
+    packet goes in a circle, provided that none does by `before` and none by `after`. Where the ways to a rack
+    are only taken away, or only added to, all switches change them at once; if that is so for all racks there
+    is nothing in between.
     """
-    turns = {rack: _turns(graph, rack, _towards(before, rack), _towards(after, rack)) for rack in racks_of(graph)}
+    turns = {rack: _turns(graph, rack, _towards(before, rack), _towards(after, rack))
+             for rack in racks_of(graph)}
     for turn in range(max((turn for each in turns.values() for turn in each.values()), default=0)):
         yield {name: {rack: before.get(name, {}).get(rack, ()) if turns[rack].get(name, 0) > turn else ports
                       for rack, ports in to.items()} for name, to in after.items()}

@@ -136,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
         "Look at the controller of a run, or give it orders. Needs root. Without an order it shows topology, "
         "links and their load, groups, changes."))
     made.add_argument("order", nargs="?", choices=("drain", "undrain"),
-                      help="take all traffic from a link or switch without losing a packet, or give it back")
+                      help="lead all traffic around a link or switch that still works, or give it back")
     made.add_argument("name", nargs="?", metavar="LINK|SWITCH", help="such as l1-s1 or s1")
     made.add_argument("--run", type=int, metavar="PID", help="which run, where there are several")
     made.add_argument("--json", action="store_true", help="as JSON, for programs")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from emulator.events.tally import TURNED_BACK
 from emulator.fabric.link import shape
 from emulator.fidelity.observations import Observations, PathDelay, Planned
 from emulator.outcome import Outcome
@@ -18,6 +19,7 @@ from traffic.records import Connection, ConnectionKey
 LONG_FLOW_SAMPLES = 20
 FEWEST_GAPS = 1000
 ALL_ALONG = 0.8
+REROUTING = ("link", "switch", "drain", "undrain")  # events after which tables change
 
 
 def observe(plan: Plan, outcome: Outcome) -> Observations | None:
@@ -88,6 +90,8 @@ def _unplanned(outcome: Outcome) -> Mapping[str, int]:
     causes = []
     if record and record.interrupted:
         causes += ["no rule", "by rule", "no live bucket", "port down"]
+    if record and any(each.kind in REROUTING for each in record.happenings):
+        causes.append(TURNED_BACK)
     return {what: count for what, count in outcome.datapath_losses.items()
             if not any(what.endswith(f": {cause}") for cause in causes)}
 

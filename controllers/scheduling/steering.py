@@ -3,8 +3,8 @@
 Prefix rules cannot tell who sends to whom. So every switch with hosts gets a rule for each (local host,
 host elsewhere): its byte count, read once a period, is that cell of the traffic matrix. Unplaced, the rule
 does what the prefix rule below it does, so nothing changes by its being there; placed, it outputs to the
-first link of the pair's path, and switches on the way that would have a choice get a rule of the same match.
-All paths are shortest ones, so whatever mixture of old and new rules a packet meets, each hop leads nearer.
+first link of the pair's path, and switches on the way that might send it elsewhere get a rule of the same
+match. All paths are shortest ones, so whatever mixture of old and new rules a packet meets, each hop leads nearer.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from controllers.scheduling.paths import Path
 from controllers.scheduling.place import Pair, Placement
-from controllers.tables import Action, FlowRule, Match, Output, SwitchTables, ToGroup
+from controllers.tables import Action, FlowRule, Match, Output, SwitchTables
 from topologies.graph import Graph
 
 PAIR_PRIORITY = 200  # above all prefixes (routing.PRIORITY)
@@ -46,7 +46,7 @@ def steered(graph: Graph, tables: Mapping[int, SwitchTables], placed: Placement)
             usual = towards.actions(graph.host[pair[1]].ip)
             if port is None:
                 rules.append(FlowRule(PAIR_PRIORITY, pair_match(graph, pair), usual))
-            elif _starts_at(graph, pair, switch.name) or any(isinstance(action, ToGroup) for action in usual):
+            elif _starts_at(graph, pair, switch.name) or usual != (Output(port),):
                 rules.append(FlowRule(PAIR_PRIORITY, pair_match(graph, pair), (Output(port),)))
         made[switch.dpid] = replace(base, flows=(*base.flows, *rules))
     return made

@@ -11,7 +11,8 @@ from emulator.fabric.spec import Port
 from emulator.netlink import Netlink
 
 IN_DEAD_QUEUE = "link down"  # waiting in the queue of a link that failed, or sent to it while it was dead
-COUNTED = ("no rule", "by rule", "no live bucket", "port down", "wire loss")
+TURNED_BACK = "same port"  # was on its way over a switch that was told meanwhile to send it where it came from
+COUNTED = ("no rule", "by rule", "no live bucket", "port down", TURNED_BACK, "wire loss")
 
 
 class Counter:

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from os_ken.base import app_manager  # noqa: F401  (os-ken's modules import each other; only this order works)
 
 from controllers.elephants import Elephants
-from controllers.network import Network, links_of
+from controllers.network import Network, between_switches, links_of, without
 from controllers.routing import scheduling_of
 from controllers.scheduling.counters import pair_bytes
 from controllers.scheduling.loop import QUIET_PERIODS, QUIET_S, Reading, SchedulingLoop
@@ -148,6 +148,23 @@ def test_packets_take_their_placed_path_whatever_mixture_of_tables_they_meet(gra
         assert walk.delivered and walk.directions[1:-1] == tuple(
             (link // 2, paths.sender(link)) for link in path)
         assert Forwarding(graph, mixed).walk(packet, pair[0]).delivered
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(), st.integers(0, 2**16))
+def test_a_path_that_is_a_detour_by_now_is_kept_to_whole(graph, seed):
+    """A link has come back since the pair was placed: no switch of the path sends the packet to it, and back."""
+    rng, paths = random.Random(seed), PathLists(graph)
+    inner = [link.index for link in graph.links if between_switches(graph, link)]
+    for _ in range(5):
+        broken = PathLists(without(graph, rng.sample(inner, min(3, len(inner)))), whole=graph)
+        pair = tuple(host.name for host in rng.sample(graph.hosts, 2))
+        if not broken.of(*pair) or not broken.of(*pair)[0]:
+            continue
+        path = rng.choice(broken.of(*pair))
+        tables = Network(graph, "gff", 1).with_placed({pair: path}).tables()
+        walk = Forwarding(graph, tables).walk(Packet(*(graph.host[name].ip for name in pair), 1, 2), pair[0])
+        assert walk.delivered and walk.directions[1:-1] == tuple((link // 2, paths.sender(link)) for link in path)
 
 
 def test_every_pair_of_hosts_in_two_racks_has_one_counting_rule_at_the_senders_switch():

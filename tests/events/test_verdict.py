@@ -3,7 +3,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from emulator.events.record import EventsRecord, Happening, Tally
 from emulator.fidelity import Planned, judge
+from emulator.observe import observe
+from tests.outcomes import outcome, plan
 from tests.sound_run import PORTS, RATE_BPS, failed, only, sound, with_link, with_queue
 
 DEAD = frozenset({"s1-eth2", "h2-eth0"})
@@ -42,3 +47,14 @@ def test_a_degraded_port_owes_the_rate_to_nobody():
     run = replace(sound(), shaped_bps=shaped)
     assert "s1-eth2 is shaped to" in only(run, "shaping").why
     assert not failed(replace(run, planned=Planned(reshaped=DEAD, at_end=DEAD)))
+
+
+@pytest.mark.parametrize("kind, excused", [("drain", True), ("undrain", True), ("link", True), ("switch", True),
+                                           ("controller", False), ("degrade", False)])
+def test_a_packet_that_new_tables_turn_back_on_its_way_is_the_events(kind, excused):
+    lost = {"refused by bpf switches: same port": 5, "refused by bpf switches: malformed": 1}
+    happening = Happening(f"1s {kind} x", kind, "x", False, 1.0, 1.0, 1.0, Tally())
+    made = plan()
+    seen = observe(made, replace(outcome(made), datapath_losses=lost, events=EventsRecord((happening,), Tally())))
+    assert seen.datapath_losses == ({"refused by bpf switches: malformed": 1} if excused else lost)
+    assert observe(made, replace(outcome(made), datapath_losses=lost)).datapath_losses == lost
