@@ -137,7 +137,7 @@ class Network:
     def steps_from(self, before: Network) -> Iterator[Tables]:
         """The tables to put in force one after the other, coming from those of `before`.
 
-        First the ways of the larger fabric without those that lead to a link that goes or comes, which is a
+        First the ways of both fabrics together without those that lead to a link of one of them, which is a
         part of the ways on both sides wherever there is a shortest way without that link; then what shall
         stay. Where a way becomes longer, or is another one, switches change in turn (`ordering.py`), and what
         a routing has besides ways is put off until then. So no mixture of tables that are neighbours here
@@ -147,9 +147,9 @@ class Network:
             besides = parse_routing(self.routing)[0].over is not None
             if besides:
                 yield before._half()
-            gone, either = self.dead & before.dead, self.avoided | before.avoided
-            larger = without(self.graph, gone)
-            between = _between_hops(self.graph, self.routing, gone, either - gone)
+            either, neither = self.avoided | before.avoided, self.avoided & before.avoided
+            larger = without(self.graph, self.dead & before.dead)
+            between = _between_hops(larger, self.routing, neither, either)
             for hops in chain(in_order(larger, before._hops, between), [between],
                               in_order(larger, between, self._hops)):
                 yield self._steered(tables_over(larger, self.routing, self.seed, hops), either)
@@ -207,9 +207,10 @@ def _final_hops(graph: Graph, routing: str, dead: frozenset[int], drained: froze
 
 
 @lru_cache(maxsize=64)
-def _between_hops(graph: Graph, routing: str, gone: frozenset[int], changing: frozenset[int]) -> NextHops:
-    """The ways that need none of the links that change."""
+def _between_hops(graph: Graph, routing: str, neither: frozenset[int], either: frozenset[int]) -> NextHops:
+    """The ways over what is open before or after that need nothing that is open in one of the two only; where
+    a switch has none, over what is open in one; where it has none either, over a drained link."""
     entry, _ = parse_routing(routing)
-    larger = without(graph, gone)
-    hops = entry.next_hops(larger)
-    return filled(pruned(larger, hops, changing), hops)
+    open_links = without(graph, neither)
+    hops = entry.next_hops(open_links)
+    return filled(filled(pruned(open_links, hops, either), hops), entry.next_hops(graph))

@@ -133,6 +133,23 @@ def test_no_mixture_circles_where_ways_become_longer_or_others(text, routing):
                 assert not any(circles(walk) for walk, _ in walks(graph, mixed, 60, seed=dice.randrange(99)))
 
 
+@settings(max_examples=30, deadline=None)
+@given(graphs(), st.data(), ROUTINGS)
+def test_a_drained_link_may_fail_and_come_back_and_nobody_notices(graph, data, routing):
+    """Maintenance: nobody is led over it meanwhile, nor does any packet circle."""
+    names = sorted({f"{link.a}-{link.b}" for link in graph.links if between_switches(graph, link)})
+    name = data.draw(st.sampled_from(names)) if names else "x0"
+    try:
+        drained = Network(graph, routing, 1).with_drained(name, True)
+    except BadInput:
+        return
+    broken, dice = down(drained, drained.drained), random.Random(data.draw(st.integers(0, 99)))
+    for before, after in ((drained, broken), (broken, drained)):
+        for mixed in mixtures(before, after, dice):
+            for walk, _ in walks(graph, mixed, 20, seed=dice.randrange(99)):
+                assert walk.delivered and drained.drained.isdisjoint(link for link, _ in walk.directions), walk
+
+
 def test_where_shortest_ways_are_left_there_are_two_steps():
     """Nobody waits for an order where none is needed."""
     network = Network(FAT_TREE, "ecmp", 1)
