@@ -107,8 +107,11 @@ def jain(values: np.ndarray) -> float:
 
     Jain, Chiu, Hawe, DEC-TR-301, 1984.
     """
-    square = float(np.square(values, dtype=float).sum())
-    return float(values.sum()) ** 2 / (len(values) * square) if square else 1.0
+    largest = float(values.max())
+    if not largest:
+        return 1.0
+    shares = values / largest  # squares of very small values would lose their digits
+    return float(shares.sum()) ** 2 / (len(shares) * float(np.square(shares).sum()))
 
 
 def max_over_mean(values: np.ndarray) -> float:

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emulator.fabric.spec import Port
@@ -91,6 +91,7 @@ def test_bursts_are_unbroken_runs_of_hot_intervals() -> None:
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=20))
+@example([3.4e-161, 3.4e-161])
 def test_jain_lies_between_one_over_n_and_one(values: list[float]) -> None:
     index = jain(np.array(values))
     assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
